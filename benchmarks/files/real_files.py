@@ -24,8 +24,8 @@ from langchain_gemma_jax.models.configuration.abstract import abstract, numpy_dt
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import sentence_pieces
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 
 FOLDER = Path(__file__).parents[2] / "build" / "real"
 FILE = FOLDER / "gemma-3-270m-Q4_K_M.gguf"
@@ -117,7 +117,7 @@ def _numbers(weight: Any) -> Iterator[Numbers]:
         for each in weight.weights:
             yield from _numbers(each)
     elif isinstance(weight, BlockMatrix):
-        yield numbers(KINDS[weight.kind], tuple(np.asarray(part) for part in weight.parts))
+        yield numbers(BLOCK_FORMATS[weight.kind], tuple(np.asarray(part) for part in weight.parts))
     else:
         yield np.asarray(weight)
 

@@ -1,7 +1,7 @@
-"""Products of a few rows, attention and what lies between, in C++ for CPUs; all works without them.
+"""Optional C++ kernels for CPUs: products of a few rows, attention, and the fused operations between products.
 
-They are compiled when the package is built. ``build.py`` compiles ``native/``; ``library.py`` says whether what was
-compiled can run here, and makes it known to XLA; ``products.py``, ``attention.py`` and ``between.py`` are what traced
-code calls. The thread that loads a model loads the library; XLA's own threads run it. The room owns the folder ``lib``.
-It may import ``config`` and ``errors``.
+They are compiled when the package is built. ``build.py`` compiles ``native/``; ``library.py`` checks that the compiled
+library can run here, and registers it with XLA; traced code calls ``products.py``, ``attention.py`` and
+``fused_ops.py``. The thread that loads a model loads the library; XLA's own threads run it. The room owns the folder
+``lib``. It may import ``config`` and ``errors``.
 """

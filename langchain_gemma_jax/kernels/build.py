@@ -1,12 +1,12 @@
-"""The kernels, compiled while the package is built: which compiler, with which headers, into which file.
+"""Compilation of the kernels while the package is built.
 
-Runs before the package is installed, by the hook of the build and by hand, so it imports nothing of the package:
+It runs before the package is installed, from the build hook or by hand, so it imports nothing of the package:
 
     python langchain_gemma_jax/kernels/build.py          # into the checkout that it lies in
     python langchain_gemma_jax/kernels/build.py --for linux-aarch64 --into somewhere
 
-Beside the library lies a note of what it is: its digest, that of the sources it was made from, the version of XLA's
-interface that it was compiled for, and with which compiler. Whoever loads it compares.
+A note is stored with the library: its digest, that of its sources, the version of XLA's interface that it was compiled
+for, and the compiler. ``library.py`` checks it before it loads the library.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NotBuiltError(Exception):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler: how it is started, and what it is called."""
+    """A C++ compiler: its command, its name for the note, its flags and its target."""
 
     command: tuple[str, ...]
     name: str
@@ -72,7 +72,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Target:
-    """The machines that a library is for: as Python calls them, as the compiler does, and as wheels do."""
+    """The machines that a library is for, with their names in Python, in the compiler and in wheels."""
 
     machine: str
     system: str
@@ -99,9 +99,9 @@ def target_named(name: str) -> Target:
 
 
 def find_compiler(target: Target | None = None) -> Compiler | None:
-    """Return the system's compiler, else the one that comes as a Python package, if either is there.
+    """Return the system's compiler, else the one of the Python package ``ziglang``, if either is installed.
 
-    For a ``target`` it is always that one: it has what every system brings, and this machine's own has not.
+    For a ``target`` it is always ``ziglang``: it has the headers of all systems, which this machine's compiler lacks.
     """
     for name in () if target else ("c++", "g++", "clang++"):
         if (found := shutil.which(name)) is not None and _runs((found, "--version")):
@@ -116,13 +116,13 @@ def find_compiler(target: Target | None = None) -> Compiler | None:
 
 
 def _here() -> Target | None:
-    """The target that this machine is one of, if any."""
+    """Return the target for this machine, if any."""
     found = (each for each in TARGETS.values() if (each.machine, each.system) == (platform.machine(), sys.platform))
     return next(found, None)
 
 
 def headers() -> Path:
-    """Return the folder of XLA's headers, of the jaxlib that is installed beside this Python.
+    """Return the folder of XLA's headers, in the installed jaxlib.
 
     Raises:
         NotBuiltError: there is none.
@@ -136,14 +136,14 @@ def headers() -> Path:
 
 
 def interface_version(include: Path) -> tuple[int, int]:
-    """Return the version of XLA's interface for foreign functions that these headers are."""
+    """Return the version of XLA's foreign function interface in these headers."""
     text = (include / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
     found = {name: int(number) for name, number in _INTERFACE.findall(text)}
     return found["MAJOR"], found["MINOR"]
 
 
 def sources_digest(folder: Path = SOURCES) -> str:
-    """Return one digest of all that is compiled, of this file too: it has the flags."""
+    """Return one digest of all sources, and of this file, which has the flags."""
     found = hashlib.sha256()
     for path in (*sorted(folder.iterdir()), Path(__file__)):
         content = path.read_bytes()
@@ -231,13 +231,13 @@ def is_current(folder: Path, target: Target | None = None) -> bool:
 
 
 def platform_tag(folder: Path, here: str) -> str:
-    """Return the machines that a wheel with this library is for, as wheels spell it. ``here`` is this machine."""
+    """Return the platform tag of a wheel with this library. ``here`` is this machine's tag."""
     found: str | None = json.loads((folder / NOTE).read_text(encoding="utf-8"))["wheel"]
     return found or re.sub(r"[-.]", "_", here)
 
 
 def variants_for(machine: str, compiler: Compiler) -> list[str]:
-    """Return the variants for a machine, without those whose instructions the compiler does not know."""
+    """Return the variants for a machine, without those whose instructions the compiler does not support."""
     return [
         name
         for name, (machines, flags) in _VARIANTS.items()
@@ -253,7 +253,7 @@ def _knows(compiler: Compiler, flags: Sequence[str]) -> bool:
 
 
 def _objects(variants: Sequence[str]) -> list[str]:
-    """The sources that are compiled: one a variant, and one for all that is called. What takes longest comes first."""
+    """Return the names of the sources to compile: one per variant, and one for the calls. The slowest come first."""
     return [
         *(f"variant_{variant}" for variant in reversed(variants) if variant != "portable"),
         "calls",
@@ -266,7 +266,7 @@ def _processors() -> int:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put a file there under a name of its own first: a process may have the old one in memory."""
+    """Write a file under a temporary name, then rename it: a process may have the old one mapped."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_bytes(content)
     beside.replace(path)
@@ -297,7 +297,7 @@ def _first_line(command: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Compile into the checkout that this file lies in, or where it is told to."""
+    """Compile into this file's checkout, or into the folder given by ``--into``."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--into", type=Path, default=Path(__file__).parent / "lib")
     arguments.add_argument("--include", type=Path, help="the folder of XLA's headers")

@@ -1,8 +1,8 @@
-"""The library of kernels: whether it runs here, and why not; loaded once a process, and made known to XLA whole.
+"""The library of kernels: checked, loaded once per process, and registered with XLA.
 
-A library is loaded only if it is the very file that was compiled, from the sources that lie beside it, for this kind of
-machine and for an interface that this jaxlib has. XLA's own check comes too late: a library for another interface ends
-the whole CPU backend.
+A library is loaded only if its digest is that of the compiled file, if it was compiled from the sources in ``native/``,
+and for this kind of machine and an interface that this jaxlib has. XLA's own check comes too late: a library for
+another interface breaks the whole CPU backend.
 """
 
 from __future__ import annotations
@@ -21,11 +21,20 @@ from typing import Any
 from langchain_gemma_jax.config import KERNEL_VARIANTS, kernels_wanted
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, NotBuiltError, headers, interface_version, sources_digest
-from langchain_gemma_jax.kernels.targets import ATTENTION, BETWEEN, IN_BLOCKS, KINDS, VERSION, between, function, target
+from langchain_gemma_jax.kernels.targets import (
+    ATTENTION,
+    FUSED_OPS,
+    IN_BLOCKS,
+    KINDS,
+    VERSION,
+    function,
+    fused_op,
+    target,
+)
 
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("amx", "avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
-_BY_NAME_ONLY = frozenset({"i8mm"})  # no machine with it has timed it yet, nor served a model by it
+_BY_NAME_ONLY = frozenset({"i8mm"})  # not yet timed on a machine that has it, so never chosen automatically
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 
 _lock = threading.Lock()
@@ -34,25 +43,25 @@ _known: Kernels | None = None
 
 @dataclass(frozen=True)
 class Kernels:
-    """The state of the kernels in this process: which variant runs, and why that one or none."""
+    """The state of the kernels in this process: the variant that runs, and the reason for it or for none."""
 
-    variant: str | None  # the instruction set that they were made for; None: XLA computes everything
+    variant: str | None  # the instruction set; None: XLA computes everything
     why: str
     digest: str = ""  # of the library
 
     @property
     def run(self) -> bool:
-        """Return True if the kernels run at all."""
+        """True if the kernels run."""
         return self.variant is not None
 
     @property
     def identity(self) -> str:
-        """The part of the kernels that a measurement depends on: the variant, and the library's digest."""
+        """The key of measurements with these kernels: the variant, and the library's digest."""
         return f"kernels {self.variant} {self.digest}" if self.run else "no kernels"
 
     @property
     def targets(self) -> str:
-        """The part of the kernels that a compiled program depends on: if they run, and which interface they have."""
+        """The key of compiled programs with these kernels: whether they run, and the version of their interface."""
         return f"kernels {VERSION}" if self.run else "no kernels"
 
     def __str__(self) -> str:
@@ -64,10 +73,10 @@ class _RefusedError(Exception):
 
 
 def kernels() -> Kernels:
-    """The kernels of this process, loaded by the first call.
+    """Return the kernels of this process. The first call loads them.
 
     Raises:
-        InputError: ``GEMMA_JAX_KERNELS`` names nothing, or an instruction set that this processor lacks.
+        InputError: ``GEMMA_JAX_KERNELS`` is unknown, or an instruction set that this processor lacks.
     """
     global _known  # noqa: PLW0603  one library a process, as XLA has one table of targets
     with _lock:
@@ -77,16 +86,16 @@ def kernels() -> Kernels:
 
 
 def in_words() -> str:
-    """Return a line for people: which kernels run here and why, or why those that were asked for cannot."""
+    """Return a line for people: the kernels that run here and why, or why the requested ones cannot."""
     try:
-        found = kernels()
+        state = kernels()
     except InputError as error:
         return f"off: {error}"
     import jax
 
-    if found.run and (backend := jax.default_backend()) != "cpu":
+    if state.run and (backend := jax.default_backend()) != "cpu":
         return f"off: JAX computes on the {backend.upper()}"
-    return str(found)
+    return str(state)
 
 
 def _load(wanted: str, folder: Path) -> Kernels:
@@ -106,10 +115,10 @@ def _load(wanted: str, folder: Path) -> Kernels:
 
 
 def checked(folder: Path) -> Mapping[str, Any]:
-    """Return the note of a library that may be loaded.
+    """Return the note of a library, after a check that the library may be loaded.
 
     Raises:
-        _RefusedError: it may not, and why.
+        _RefusedError: it may not be loaded. The message says why.
     """
     try:
         note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
@@ -139,7 +148,7 @@ def _check_interface(wanted: object) -> None:
     try:
         here = interface_version(headers())
     except (NotBuiltError, OSError, KeyError) as error:
-        raise _RefusedError(f"Which interface this jaxlib has cannot be told: {error}.") from error
+        raise _RefusedError(f"The version of XLA's interface in this jaxlib cannot be read: {error}.") from error
     fits = isinstance(wanted, list) and len(wanted) == 2 and wanted[0] == here[0] and wanted[1] <= here[1]
     if not fits:
         raise _RefusedError(
@@ -148,7 +157,7 @@ def _check_interface(wanted: object) -> None:
 
 
 def _chosen(library: ctypes.CDLL, wanted: str, variants: Sequence[str]) -> str:
-    """Choose a variant, and return its name."""
+    """Select a variant in the library, and return its name."""
     runs = [name for name in _BEST_FIRST if name in variants and library.gemma_jax_runs(name.encode()) == 0]
     if wanted in KERNEL_VARIANTS and wanted not in runs:
         raise InputError(
@@ -162,13 +171,13 @@ def _chosen(library: ctypes.CDLL, wanted: str, variants: Sequence[str]) -> str:
 
 
 def _register(library: ctypes.CDLL) -> None:
-    """Make every target known to XLA: all are looked up before the first one is."""
+    """Register every target with XLA. All symbols are looked up before the first is registered."""
     import jax
 
     wanted = [(kind, False) for kind in KINDS] + [(kind, True) for kind in IN_BLOCKS]
-    found = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
-    found[ATTENTION] = "gemma_jax_attention"
-    found |= {between(name): f"gemma_jax_{name}" for name in BETWEEN}
-    entries = {name: getattr(library, symbol) for name, symbol in found.items()}
+    symbols = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
+    symbols[ATTENTION] = "gemma_jax_attention"
+    symbols |= {fused_op(name): f"gemma_jax_{name}" for name in FUSED_OPS}
+    entries = {name: getattr(library, symbol) for name, symbol in symbols.items()}
     for name, entry in entries.items():
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(entry), platform="cpu")

@@ -1,4 +1,4 @@
-"""Products with a few rows by the kernels, as traced code calls them."""
+"""Products with a few rows by the kernels, for traced code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 
-MOST_ROWS = 16  # of activations as they are, with a matrix in blocks
+MOST_ROWS = 16  # of activations that are not rounded, with a matrix in blocks
 DENSE = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
 def can_multiply(rows: int, *, dense: bool = False, rounded: bool = False) -> bool:
-    """Return True if the kernels run here and take so many rows: any number with a dense matrix, or rounded first."""
+    """Return True if the kernels run here and support this number of rows: any for a dense matrix, or with rounding."""
     return (1 <= rows <= MOST_ROWS or ((dense or rounded) and rows > 0)) and kernels_run()
 
 
@@ -23,8 +23,8 @@ def kernels_run() -> bool:
     """Return True if the kernels run here."""
     if jax.default_backend() != "cpu":
         return False
-    # Loaded by name: an edit to how libraries are found and checked leaves programs where they are, whose names hold
-    # the text of all that this module imports. That kernels run is in their names by itself.
+    # Imported by name: a compiled program's name holds the text of all modules that this one imports, and an edit to
+    # ``library.py`` should not compile all programs again. Whether kernels run is a separate part of the name.
     library = import_module("langchain_gemma_jax.kernels.library")
     return bool(library.kernels().run)
 
@@ -32,23 +32,23 @@ def kernels_run() -> bool:
 def multiply(
     x: jax.Array, parts: Sequence[jax.Array], kind: str, *, rounded: bool = False, real: jax.Array | None = None
 ) -> jax.Array:
-    """``x [row, in]`` times a matrix of some kind, whose arrays begin ``[out, block]``: float32 ``[row, out]``.
+    """Return ``x [row, in]`` times a matrix of a ``kind``, whose arrays begin ``[out, block]``: float32 ``[row, out]``.
 
-    Activations are float32, and so are all sums. A row's numbers are the same whatever the other rows are. With
-    ``rounded``, activations are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks;
-    there may be any number of rows then. ``real``, one int32, says how many rows are no padding: the others take no
-    time and come to zeros.
+    Activations and all sums are float32. A row's results do not depend on the other rows. With ``rounded``, activations
+    are rounded to eight bits first, in blocks of 32 with a scale each, for matrices in blocks; then there may be any
+    number of rows. ``real``, one int32, is the number of rows before the padding: padding takes no time, and its
+    results are zeros.
     """
     out = jax.ShapeDtypeStruct((x.shape[0], parts[0].shape[0]), jnp.float32)
-    found: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
+    products: jax.Array = jax.ffi.ffi_call(target(kind, rounded=rounded and kind in IN_BLOCKS), out)(
         x.astype(jnp.float32), *parts, *(() if real is None else (real,))
     )
-    return found
+    return products
 
 
 @jax.custom_jvp
 def multiply_dense(x: jax.Array, weight: jax.Array, real: jax.Array | None = None) -> jax.Array:
-    """``x [row, in]`` times a dense matrix ``[out, in]``, with derivatives as any product has them."""
+    """Return ``x [row, in]`` times a dense matrix ``[out, in]``. It can be differentiated."""
     return multiply(x, (weight,), DENSE[weight.dtype.name], real=real)
 
 

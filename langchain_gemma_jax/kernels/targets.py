@@ -1,25 +1,25 @@
-"""The names by which XLA knows the kernels: plain values, which traced code and whoever loads the library share."""
+"""The names of the kernels in XLA: plain values, shared by traced code and by ``library.py``."""
 
 from __future__ import annotations
 
-VERSION = "v2"  # of what the targets take: part of their names, so of every program that calls them
+VERSION = "v2"  # of the targets' arguments: a part of their names, and so of every program that calls them
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
-IN_BLOCKS = KINDS[3:]  # those that activations can be rounded for
+IN_BLOCKS = KINDS[3:]  # formats that can be multiplied with rounded activations
 
 ATTENTION = f"gemma_jax_attention_{VERSION}"
-BETWEEN = ("norm", "join", "heads", "gated", "best")  # what lies between products, and behind the last one
+FUSED_OPS = ("norm", "join", "heads", "gated", "best")  # the operations between products, and the one after the last
 
 
-def between(name: str) -> str:
-    """The name under which XLA knows one of ``BETWEEN``."""
+def fused_op(name: str) -> str:
+    """Return the registered name of one of ``FUSED_OPS``."""
     return f"gemma_jax_{name}_{VERSION}"
 
 
 def target(kind: str, *, rounded: bool = False) -> str:
-    """The name under which XLA knows the product with a kind of matrix; of activations that are rounded first."""
+    """Return the registered name of the product with a kind of matrix; ``rounded``: of rounded activations."""
     return f"{function(kind, rounded=rounded)}_{VERSION}"
 
 
 def function(kind: str, *, rounded: bool = False) -> str:
-    """The name of the same in the library."""
+    """Return the symbol of that product in the library."""
     return f"gemma_jax_{'rounded' if rounded else 'product'}_{kind}"

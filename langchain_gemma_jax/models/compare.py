@@ -1,4 +1,4 @@
-"""What packed weights cost in quality: two models' losses on one text, and how often they would go on alike."""
+"""The cost of packed weights in quality: two models' losses on one text, and how often they choose the same token."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ it is, and yet the lights are kept: a lamp needs no receiver, and everybody can 
 
 @dataclass(frozen=True)
 class Scored:
-    """How well a model foresees a text."""
+    """A model's predictions of a text."""
 
     loss: float  # mean of the tokens' negative log-probabilities
-    best: tuple[int, ...]  # what it would have gone on with, at each place
+    best: tuple[int, ...]  # the most likely next token, at each place
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A packed model beside the dense one."""
+    """The losses of a packed model and a dense one, and the agreement of their choices."""
 
     dense_loss: float
     packed_loss: float
-    agreement: float  # the share of places at which both would go on with the same token
+    agreement: float  # the share of places at which both choose the same token
     tokens: int
 
 
 def compare(dense: Model, packed: Model, text: str = TEXT) -> Comparison:
-    """Score one text with both.
+    """Score one text with both models, and return their difference.
 
     Raises:
         InputError: the text is too short or too long.
@@ -54,13 +54,13 @@ def compare(dense: Model, packed: Model, text: str = TEXT) -> Comparison:
 
 
 def agreement(theirs: Scored, ours: Scored) -> float:
-    """The share of the places of one text at which two models would go on with the same token."""
+    """Return the share of the places of one text at which two models choose the same token."""
     same = sum(one == other for one, other in zip(theirs.best, ours.best, strict=True))
     return same / len(ours.best)
 
 
 def score(model: Model, text: str) -> Scored:
-    """Let a model read a text.
+    """Return a model's loss on a text, and its most likely token at each place.
 
     Raises:
         InputError: the text is too short or too long.
@@ -77,22 +77,22 @@ def score(model: Model, text: str) -> Scored:
     for start in range(0, places, CHUNK):
         chunk, after = _padded(ids[start : start + CHUNK]), ids[start + 1 : start + CHUNK + 1]
         numbers = where.put((chunk, np.array([start], np.int32), np.array([len(after)], np.int32), _padded(after)))
-        losses, found, cache = program(model.params, *numbers, cache)
+        losses, tokens, cache = program(model.params, *numbers, cache)
         loss += float(np.asarray(losses)[: len(after)].sum(dtype=np.float64))
-        best += np.asarray(found)[: len(after)].tolist()
+        best += np.asarray(tokens)[: len(after)].tolist()
     return Scored(loss / places, tuple(best))
 
 
 def _padded(ids: Sequence[int]) -> np.ndarray[Any, Any]:
-    found = np.zeros((1, CHUNK), np.int32)
-    found[0, : len(ids)] = ids[:CHUNK]
-    return found
+    padded = np.zeros((1, CHUNK), np.int32)
+    padded[0, : len(ids)] = ids[:CHUNK]
+    return padded
 
 
 def _read(
     model: Model, params: Any, tokens: jax.Array, start: jax.Array, count: jax.Array, after: jax.Array, cache: Any
 ) -> tuple[jax.Array, jax.Array, Any]:
-    """Read a chunk: the loss at each place of the token that follows, the most likely token, and the cache."""
+    """Read a chunk; return the loss of the following token and the most likely token at each place, and the cache."""
     hidden, (cache,) = model.architecture.forward(params, model.recipe, tokens, start, count, (cache,), None)
     scores = model.architecture.logits(params, model.recipe, hidden)[0]
     own = jnp.take_along_axis(scores, after[0][:, None], axis=-1)[:, 0]

@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.seams.weights import stored_as
 
 
 def random_params(config: ModelConfig, recipe: Recipe, seed: int = 0) -> Params:
-    """Weights whose activations stay of ordinary size: matrices scaled by their inputs, norms at one."""
+    """Return weights that keep activations at an ordinary size: matrices scaled by their inputs, norms at one."""
     layers: list[dict[str, Any]] = [{} for _ in config.layers]
     params: Params = {"layers": layers}
     key = jax.random.key(seed)
@@ -38,7 +38,7 @@ def _draw(key: jax.Array, spec: ArraySpec) -> jax.Array:
 
 
 def _stored(array: jax.Array, recipe: Recipe, path: Path, spec: ArraySpec) -> Any:
-    """The weight as the recipe stores it."""
+    """Return the weight as the recipe stores it."""
     if stored_as(recipe.storage, path, spec) is spec:
         return array
     return jax.tree.map(jnp.asarray, recipe.storage.pack(path, spec, np.asarray(array)))

@@ -11,13 +11,13 @@ import numpy as np
 from langchain_gemma_jax.config import KERNEL_VARIANTS
 from langchain_gemma_jax.kernels.build import LIBRARY
 from langchain_gemma_jax.kernels.library import FOLDER
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
 
 
 def matrix(kind: str, outputs: int, inputs: int, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """The arrays of a matrix whose blocks hold every code, with scales of the size that models have."""
-    known = KINDS[kind]
+    known = BLOCK_FORMATS[kind]
     raw = random.integers(0, 256, (outputs, inputs // known.elements, known.nbytes), np.uint8)
     parts = []
     for part in apart(known, raw):
@@ -29,7 +29,7 @@ def matrix(kind: str, outputs: int, inputs: int, random: np.random.Generator) ->
 
 def dense(kind: str, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The numbers of a matrix, as the one definition of its format has them."""
-    return np.asarray(numbers(KINDS[kind], tuple(parts)), np.float64)
+    return np.asarray(numbers(BLOCK_FORMATS[kind], tuple(parts)), np.float64)
 
 
 def library(path: str = str(FOLDER / LIBRARY)) -> ctypes.CDLL:

@@ -25,7 +25,7 @@ def by_xla(case, shares=1):
     caches = list(zip(np.split(case.keys, shares), np.split(case.values, shares), strict=True))
 
     def run(queries, first, split, caches):
-        return attend(queries, first, split, caches, behind=case.behind, window=case.window, cap=case.cap or None)
+        return attend(queries, first, split, caches, appended=case.behind, window=case.window, cap=case.cap or None)
 
     return np.asarray(jax.jit(run)(case.queries, case.first, case.split, jax.tree.map(jnp.asarray, caches)))
 

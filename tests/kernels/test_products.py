@@ -14,8 +14,8 @@ from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.kernels.products import MOST_ROWS, can_multiply, multiply, multiply_dense
 from langchain_gemma_jax.kernels.targets import IN_BLOCKS, target
 from langchain_gemma_jax.kernels.targets import KINDS as TARGETS
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.weights import PLAIN, Form, Plan
@@ -46,7 +46,7 @@ def in_eight_bits(x):
 
 def try_shapes(kind, count, seed, loaded=None):
     random, loaded = np.random.default_rng(seed), loaded or library()
-    block = KINDS[kind].elements
+    block = BLOCK_FORMATS[kind].elements
     for _ in range(count):
         outputs = int(random.integers(1, 40))
         inputs = block * int(random.integers(1, 90 if block == 1 else 1 + 1200 // block))
@@ -72,7 +72,7 @@ def try_shapes(kind, count, seed, loaded=None):
 def try_padding(kind, count, seed):
     """Every variant as XLA calls it: what is padding changes no other row, is not looked at, and comes to zeros."""
     random, loaded = np.random.default_rng(seed), library()
-    block = KINDS[kind].elements
+    block = BLOCK_FORMATS[kind].elements
     most = MANY_ROWS if block == 1 else MOST_ROWS
     for _, rounds in itertools.product(range(count), (False, True)[: 1 + (kind in IN_BLOCKS)]):
         outputs, blocks = int(random.integers(1, 300)), int(random.integers(1, 1 + 600 // block))
@@ -101,7 +101,9 @@ def chosen_again():
 
 def test_the_kernels_run_here():
     assert kernels().run, kernels().why
-    assert list(TARGETS) == list(dict.fromkeys([*TARGETS, *KINDS])), "a kind without a kernel, or the other way round"
+    assert list(TARGETS) == list(dict.fromkeys([*TARGETS, *BLOCK_FORMATS])), (
+        "a kind without a kernel, or the other way round"
+    )
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -110,7 +112,7 @@ def test_random_shapes(kind):
     try_shapes(kind, 25, seed=1)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TARGETS if KINDS[kind].elements == 1])
+@pytest.mark.parametrize("kind", [kind for kind in TARGETS if BLOCK_FORMATS[kind].elements == 1])
 def test_rows_that_go_through_some_outputs_at_a_time(kind):
     """Matrices of which only a few outputs stay in a cache, while all rows are multiplied by them."""
     random, loaded, outputs, inputs = np.random.default_rng(8), library(), 53, 4200
@@ -130,7 +132,7 @@ def test_tiles_give_the_bits_that_registers_give(kind):
     random, loaded = np.random.default_rng(9), library()
     if "amx" not in variants(loaded):
         pytest.skip("this processor has no tiles")
-    block = KINDS[kind].elements
+    block = BLOCK_FORMATS[kind].elements
     for outputs, blocks, rows in itertools.product((1, 15, 16, 33), (1, 2, 7, 8, 9, 20), (3, 16, 17, 40)):
         parts = matrix(kind, outputs, block * blocks, random)
         x = random.standard_normal((rows, block * blocks)).astype(np.float32)

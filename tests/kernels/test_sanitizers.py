@@ -19,7 +19,7 @@ import ctypes, sys
 from dataclasses import replace
 import numpy as np
 from tests.kernels import made_up_attention as attention, made_up_matrices as matrices
-from tests.kernels import test_attention, test_between, test_products
+from tests.kernels import test_attention, test_fused_ops, test_products
 
 loaded = ctypes.CDLL(sys.argv[1])
 for dtype in attention.STORED:
@@ -32,8 +32,8 @@ for dtype in attention.STORED:
                 attention.attend_by_hand(loaded, variant, replace(case, first=at, split=at), apart=apart)
 for kind in test_products.TARGETS:
     test_products.try_shapes(kind, 25, 7, loaded)
-test_between.try_shapes(60, 7, loaded)
-test_between.try_best(60, 7, loaded)
+test_fused_ops.try_shapes(60, 7, loaded)
+test_fused_ops.try_best(60, 7, loaded)
 print("nothing was seen")
 """
 BAD = """

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from langchain_gemma_jax.client import message_forms
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import BusyError, DeadlineError
@@ -20,6 +19,7 @@ from langchain_gemma_jax.server.http.bodies import LARGE, LARGE_AT_ONCE, Bodies
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.problems import RequestError
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire import message_forms
 from tests.server.test_fuzz import WHOLE
 from tests.serving import answered
 

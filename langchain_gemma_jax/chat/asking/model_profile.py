@@ -67,9 +67,9 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
         if path.is_file():
             kinds = senses_of_config(read_object(path, path))
         elif here.exists():  # a GGUF file, or a folder of some: what lies beside it sees and hears
-            from langchain_gemma_jax.models.encoders.kinds_beside import kinds_beside  # which needs NumPy
+            from langchain_gemma_jax.models.encoders.mmproj_inputs import mmproj_inputs  # which needs NumPy
 
-            kinds = kinds_beside(here)
+            kinds = mmproj_inputs(here)
         else:
             kinds = frozenset() if size is None else senses_of_size(size)
             if kinds and (":" in model or "gguf" in model.lower()):

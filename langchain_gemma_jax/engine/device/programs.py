@@ -35,7 +35,7 @@ from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
-from langchain_gemma_jax.kernels.between import best as best_of
+from langchain_gemma_jax.kernels.fused_ops import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.seams.architecture import Architecture

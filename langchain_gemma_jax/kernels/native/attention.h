@@ -1,9 +1,9 @@
-// What attention is made of, in each instruction set: the same three functions.
+// The three functions of attention, in each instruction set.
 //
-// Positions are cut into spans, from position 0 on. Of each span that a query looks into, a part is made by itself: the
-// largest score, the sum of the shares relative to it, and the values mixed by them. Parts are joined in the order of
-// their positions. So a query's numbers depend on nothing but itself, its position and what it looks at: not on where
-// that lies, on how many queries come with it, or on who computes which part.
+// Positions are cut into spans, from position 0 on. For each span that a query sees, a part is computed separately: the
+// largest score, the sum of the weights relative to it, and the weighted sum of the values. Parts are joined in the
+// order of their positions. So a query's result depends only on the query, its position and the keys and values that it
+// sees: not on their place in memory, on the number of other queries, or on the thread that computes a part.
 #pragma once
 
 #include <stdint.h>
@@ -12,8 +12,8 @@ enum { SPAN = 256 };  // positions
 
 enum Stored { STORED_F32, STORED_F16, STORED_BF16, STORED_WAYS };
 
-// The keys and values of one head, each [slot, dim]. A position lies in slot `position mod ring`; those from `split` on
-// lie behind the ring, in order, if there is anything behind it.
+// The keys and values of one head, each [slot, dim]. A position is in slot `position mod ring`; positions from `split`
+// on are after the ring, in order, if there are slots after it.
 struct Slots {
   const void *keys, *values;
   int64_t ring, split, behind;
@@ -32,8 +32,8 @@ struct Sight {
   float cap;       // scores are squashed into (-cap, cap); 0: they are not
 };
 
-// What is made of some queries: a number each, and [row, dim] values that are not divided by the sums yet.
-// A sum of zero: nothing was seen, and the other numbers mean nothing.
+// The state of some queries: a number each, and [row, dim] values that are not divided by the sums yet.
+// A sum of zero: nothing was seen, and the other numbers are undefined.
 struct Mixed {
   float *tops, *sums, *values;
 };

@@ -1,4 +1,4 @@
-// The parts of attention, for whichever variant includes this.
+// The parts of attention, for the variant that includes this.
 #pragma once
 
 #include "attention.h"

@@ -1,7 +1,7 @@
-// What lies between a layer's products, in each instruction set: norms, residuals, the turn of heads, gates.
+// The fused operations between a layer's products, in each instruction set: norms, residuals, rotation of heads, gates.
 //
-// All of it is made row by row, in an order that depends on nothing but a row's length: so a token has the same bits
-// alone and among others.
+// They are computed row by row, in an order that depends only on a row's length: so a token has the same bits alone and
+// in a batch.
 #pragma once
 
 #include <stdint.h>
@@ -27,6 +27,6 @@ struct Between {
   void (*heads)(const HeadsOf& how, const float* x, float* queries, float* keys, float* values, int64_t stride);
   // out [n] = gelu(x [n]) * x [n + ...]
   void (*gated)(const float* x, int64_t n, float* out);
-  // The largest of the first `valid` of n numbers and where it is first; none at all, at 0, if any of the n is none.
+  // The largest of the first `valid` of n numbers, and the index of the first such; NaN at 0 if any of the n is NaN.
   void (*best)(const float* x, int64_t n, int64_t valid, float* out, int32_t* at);
 };

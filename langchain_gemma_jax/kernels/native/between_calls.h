@@ -1,4 +1,4 @@
-// What lies between products, as XLA calls it, and Python's tests: checks, and rows shared over XLA's threads.
+// The fused operations as XLA and Python's tests call them: checks, and rows shared among XLA's threads.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What lies between products, for whichever variant includes this.
+// The fused operations between products, for the variant that includes this.
 #pragma once
 
 #include "between.h"
@@ -81,7 +81,7 @@ void heads(const HeadsOf& how, const float* x, float* queries, float* keys, floa
 INLINE V gelu(V x) {
   const V cube = mul(mul(x, x), x);
   const V twice = mul(all(1.5957691216f), fma(all(0.044715f), cube, x));
-  const V low = larger(all(-87.0f), twice);  // in this order: none stays none
+  const V low = larger(all(-87.0f), twice);  // in this order NaN stays NaN
   const V power = exp_of(sub(zero(), low));
   return div(x, add(all(1.0f), power));
 }
@@ -92,13 +92,13 @@ void gated(const float* x, int64_t n, float* out) {
 
 enum { NEAR = 1024 };  // numbers that are looked through for where the best is
 
-// The largest of a multiple of W numbers; whether any is none is kept beside.
+// The largest of a multiple of W numbers. A NaN is detected separately.
 INLINE float largest(const float* x, int64_t n, bool* none) {
   V tops = all(f32_of_bits(0xff800000)), odd = zero();
   for (int64_t k = 0; k < n; k += W) {
     const V v = load(x + k);
-    tops = larger(v, tops);  // in this order: none is passed over
-    odd = add(odd, sub(v, v));  // zero, but of what is none or infinite
+    tops = larger(v, tops);  // in this order NaN is skipped
+    odd = add(odd, sub(v, v));  // zero, except for NaN and infinities
   }
   float each[W], found = f32_of_bits(0xff800000);
   store(each, tops);

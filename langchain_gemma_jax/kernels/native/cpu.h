@@ -1,4 +1,4 @@
-// What this processor can do, and what its operating system lets it.
+// The features of this processor that its operating system enables.
 #pragma once
 
 #if defined(__x86_64__)

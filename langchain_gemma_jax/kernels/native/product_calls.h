@@ -99,7 +99,7 @@ int64_t row_bytes(const Kind& kind, int64_t inputs) {
 
 // ---- work, shared
 
-constexpr int64_t kChunkBytes = 4 << 20;   // of weights: whoever goes on elsewhere begins slowly
+constexpr int64_t kChunkBytes = 4 << 20;   // of weights: a thread is slow at the begin of each chunk
 constexpr int64_t kMostBytes = 1 << 20;    // the same, of which other rows are to find much in a cache
 constexpr int64_t kAloneBytes = 48 << 10;  // less than this is done before another thread would have woken
 
@@ -200,7 +200,7 @@ ffi::Error product_of(int number, bool rounded, ffi::ThreadPool& pool, const ffi
     }
     matrix.parts[i] = part->untyped_data();
   }
-  int64_t real = in[0];  // rows; those behind are padding, and come to zeros
+  int64_t real = in[0];  // rows; the others are padding, and their results are zeros
   if (given > kind.parts) {
     const auto told = args.get<ffi::AnyBuffer>(1 + kind.parts);
     if (!told.has_value() || told->element_type() != ffi::DataType::S32 || told->element_count() != 1) {

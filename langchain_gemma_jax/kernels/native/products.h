@@ -1,11 +1,11 @@
-// Products of some rows with a matrix, for whichever variant includes this.
+// Products of some rows with a matrix, for the variant that includes this.
 //
-// Weights are made floats in registers, as models/packed/kinds.py defines them and to the same bit, and multiplied by
+// Weights are unpacked to floats in registers, with the same bits as models/packed/block_formats.py, and multiplied by
 // float32 activations. A weight is read once for up to eight rows. Each sum has W lanes, which run along the inputs
 // from the first to the last and are added at the end.
 //
-// Memory is read one output after the other, or as several lines of outputs that are far apart: a processor that sees two
-// lines in one page takes them for neither, and fetches nothing ahead.
+// Memory is read one output after the other, or in several streams that are far apart: with two streams in one page, a
+// processor does not prefetch either of them.
 #pragma once
 
 #include "simd.h"
@@ -13,8 +13,8 @@
 
 namespace {
 
-enum { AHEAD = 1024 };       // bytes, that are asked for before they are needed
-enum { KEPT = 96 << 10 };    // bytes of a matrix that a core has at hand, for one group of rows after the other
+enum { AHEAD = 1024 };       // bytes that are prefetched
+enum { KEPT = 96 << 10 };    // bytes of a matrix that stay in a core's cache, for one group of rows after the other
 
 // ---- dense
 

@@ -1,7 +1,7 @@
 // The same products with activations in eight bits: blocks of 32 with a scale of their own, as the weights have them.
 //
-// Codes are multiplied by codes and summed as whole numbers, 32 at a time, which is exact; what is lost is lost when the
-// activations are rounded.
+// Codes are multiplied by codes and summed as whole numbers, 32 at a time, which is exact. Only the rounding of the
+// activations loses precision.
 #pragma once
 
 #include "products.h"

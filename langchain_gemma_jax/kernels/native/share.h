@@ -18,8 +18,8 @@ inline void breathe() {
 #endif
 }
 
-// Parts are taken in order by whoever has time: the thread that XLA called, and those of its pool that come by. A thread
-// that comes late finds nothing left, and the last one that knows the work frees it.
+// Free threads take parts in order: the thread that XLA called, and threads of its pool. A late thread finds no part
+// left, and the last thread with a reference to the work frees it.
 template <class Part>
 struct Shared {
   Shared(Part given, int64_t count) : part(given), parts(count) {}

@@ -196,7 +196,7 @@ INLINE void fetch(const void* p) { __builtin_prefetch(p); }
 INLINE V add(V a, V b) { return eight_add(a, b); }
 INLINE V sub(V a, V b) { return {vsubq_f32(a.a, b.a), vsubq_f32(a.b, b.b)}; }
 INLINE V div(V a, V b) { return {vdivq_f32(a.a, b.a), vdivq_f32(a.b, b.b)}; }
-INLINE V larger(V a, V b) {  // b, if either is none
+INLINE V larger(V a, V b) {  // b, if either is NaN
   return {vbslq_f32(vcgtq_f32(a.a, b.a), a.a, b.a), vbslq_f32(vcgtq_f32(a.b, b.b), a.b, b.b)};
 }
 INLINE float32x4_t cleared(float32x4_t v, uint32x4_t where) {

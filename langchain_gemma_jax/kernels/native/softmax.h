@@ -7,7 +7,7 @@
 INLINE V add(V a, V b) { return _mm512_add_ps(a, b); }
 INLINE V sub(V a, V b) { return _mm512_sub_ps(a, b); }
 INLINE V div(V a, V b) { return _mm512_div_ps(a, b); }
-INLINE V larger(V a, V b) { return _mm512_max_ps(a, b); }  // b, if either is none
+INLINE V larger(V a, V b) { return _mm512_max_ps(a, b); }  // b, if either is NaN
 INLINE V zero_below(V x, V limit, V v) {  // v, or 0 where x is below the limit
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), v);
 }
@@ -37,9 +37,9 @@ INLINE V power_of_two(V t) { return (V)(((Bits)t << 23) + (127u << 23)); }
 // Adding it rounds to a whole number, which its lowest bits then hold.
 #define TO_WHOLE 12582912.0f
 
-// e^x for x up to 88: within two units in the last place. 0 below -87, and none where x is none.
+// e^x for x up to 88: within two units in the last place. 0 below -87, and NaN where x is NaN.
 INLINE V exp_of(V x) {
-  const V kept = larger(all(-87.0f), x);  // in this order: none stays none
+  const V kept = larger(all(-87.0f), x);  // in this order NaN stays NaN
   const V whole = fma(kept, all(1.44269504f), all(TO_WHOLE)), n = sub(whole, all(TO_WHOLE));
   V r = fma(n, all(-0.693359375f), kept);
   r = fma(n, all(2.12194440e-4f), r);

@@ -1,4 +1,4 @@
-// What a variant is: the same functions, made for one instruction set.
+// A variant: the same functions, compiled for one instruction set.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_ROWS = 16, MOST_PARTS = 6 };  // rows with floats of a matrix in blocks; others may have any number
 
-// One matrix as it lies in memory: the arrays of models/packed/kinds.py in their order, or one dense array.
+// One matrix in memory: the arrays of models/packed/block_formats.py in their order, or one dense array.
 struct Matrix {
   const void* parts[MOST_PARTS];
   int64_t outputs, inputs;
@@ -23,8 +23,8 @@ struct Rows {
   char* (*room)(int64_t bytes);  // memory of the thread's own, until it asks again
 };
 
-// out[row * outputs + o] for outputs first <= o < last, of all rows of x. Each number is summed in an order of
-// its own, that depends on nothing but `inputs`: so it is the same in any company and however the outputs are shared.
+// out[row * outputs + o] for outputs first <= o < last, of all rows of x. The order of each sum depends only on
+// `inputs`: so a result does not depend on the other rows, nor on how the outputs are shared among threads.
 typedef void (*Product)(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last);
 
 enum KindOf { F32, F16, BF16, Q8_0, Q4_0, INT4, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, KINDS };

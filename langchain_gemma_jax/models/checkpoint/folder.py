@@ -1,4 +1,4 @@
-"""What is in this folder? The one place that tells the formats apart."""
+"""Opens the model in a folder. This is the one place that tells the formats apart."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 MERGE_ADAPTER = "Merge it into its base model (in PEFT, merge_and_unload), save the result, and load that."
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-"""Reading one of these runs the code that it holds. They are never opened."""
+"""File endings of pickles. Reading one runs the code that it holds, so they are never opened."""
 
 
 def open_folder(path: Path) -> Checkpoint[TensorSource]:
     """Open the model in a folder. The caller closes it.
 
-    ``config.json`` beside ``*.safetensors`` is a Hugging Face checkpoint, and in the layout of Sentence Transformers if
-    it reads in both directions; else the folder, or one folder
-    in it, may be an Orbax checkpoint. Headers are read and checked; no tensor is.
+    ``config.json`` with ``*.safetensors`` is a Hugging Face checkpoint, in the layout of Sentence Transformers if
+    its attention is bidirectional. Else the folder, or one folder in it, may be an Orbax checkpoint. Headers are read
+    and checked, but no tensors.
 
     Raises:
-        CheckpointNotFoundError: no such folder, or nothing in it that can be read.
-        CorruptCheckpointError, TensorMismatchError, ConfigError, UnsupportedModelError: what is in it cannot be used.
-        UnsafeCheckpointError: there are pickles only, or a link leads out of the folder.
+        CheckpointNotFoundError: there is no such folder, or no model in it in a format that is read here.
+        CorruptCheckpointError, TensorMismatchError, ConfigError, UnsupportedModelError: the model cannot be used.
+        UnsafeCheckpointError: there are only pickles, or a link leads out of the folder.
     """
     try:
         return _open(path)

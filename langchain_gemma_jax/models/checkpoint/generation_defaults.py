@@ -1,4 +1,4 @@
-"""What a model's authors recommend for generating."""
+"""The sampling settings that a model's authors recommend."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ GENERATION_DEFAULTS = "generation_config.json"
 
 
 def generation_defaults_in(folder: Path) -> Mapping[str, object]:
-    """Return what a folder's ``generation_config.json`` says; nothing where there is none."""
+    """Return the content of a folder's ``generation_config.json``; empty if there is none."""
     shown = folder / GENERATION_DEFAULTS
     return read_object(real_file(folder, GENERATION_DEFAULTS), shown) if os.path.lexists(shown) else {}

@@ -1,4 +1,4 @@
-"""What the names of GGUF files say: which are one model's shards, of which quantisation, and which are encoders."""
+"""The meaning of GGUF files' names: shards of one model, quantisations, encoders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOWN = re.compile(r"[-._/](q\d(_[0-9k])?(_[0-9a-z]+)?|f16|bf16|f32)(?=[-._/])"
 
 
 def shards_of(path: Path) -> list[Path]:
-    """Return the files of a model, by the name of one: itself, if it is not one of several."""
+    """Return all shards of a model, by the path of one; the path alone if its name is not that of a shard."""
     match = _SHARD.fullmatch(path.name)
     count = int(match["count"]) if match else 1
     if match is None or not 1 < count <= MOST_SHARDS or not 0 < int(match["number"]) <= count:
@@ -27,16 +27,16 @@ def shards_of(path: Path) -> list[Path]:
 
 
 def text_models(names: Collection[str]) -> list[str]:
-    """The first files of the models among these names."""
-    found = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and not _has_encoders(name)]
-    return [name for name in found if shards_of(Path(name))[0] == Path(name)]
+    """Return the models among these names: the first file of each. Files of encoders are left out."""
+    files = [name for name in sorted(names) if name.lower().endswith(SUFFIX) and not _has_encoders(name)]
+    return [name for name in files if shards_of(Path(name))[0] == Path(name)]
 
 
 def projectors(names: Collection[str], model: str) -> list[str]:
-    """The files of encoders in the folder of a model's file, by their names, those that fit best first.
+    """Return the encoder files in the folder of a model's file, best match first.
 
-    First come those whose name has no word that the model's has not, as it is in a folder of several models; and of
-    one model's those that are nearest to what the encoders were trained in.
+    In a folder of several models, names with the fewest words that the model's name lacks come first. Among equals the
+    order is by precision, nearest to the one that encoders were trained in first.
     """
     folder, words = PurePosixPath(model).parent, set(_words(model))
 
@@ -45,14 +45,14 @@ def projectors(names: Collection[str], model: str) -> list[str]:
         precision = next((at for at, each in enumerate(_PRECISIONS) if each in lower), len(_PRECISIONS))
         return len(set(_words(name)) - words), precision, name
 
-    found = (name for name in names if name.lower().endswith(SUFFIX) and _has_encoders(name))
-    return sorted((name for name in found if PurePosixPath(name).parent == folder), key=order)
+    files = (name for name in names if name.lower().endswith(SUFFIX) and _has_encoders(name))
+    return sorted((name for name in files if PurePosixPath(name).parent == folder), key=order)
 
 
 def are_one_model(names: Collection[str]) -> bool:
-    """Whether all models among these names are the same one, by the words of their names, in several quantisations."""
-    found = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
-    return len(found) <= 1
+    """Return True if all models among these names are one model in several quantisations, by the words of the names."""
+    titles = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
+    return len(titles) <= 1
 
 
 def _has_encoders(name: str) -> bool:
@@ -60,30 +60,30 @@ def _has_encoders(name: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a file's name that name its model."""
+    """Return the words of a file's name that tell the model, without those for encoders and precisions."""
     plain = re.sub("|".join((_ENCODERS, *_PRECISIONS)), " ", PurePosixPath(name).name.lower().removesuffix(SUFFIX))
     return [word for word in re.split(r"[-._ ]", plain) if word and word != "model"]
 
 
 def choose(names: Collection[str], wanted: str | None, where: str) -> list[str]:
-    """The files of the model that is meant: with this file name or of this quantisation, or the only or usual one.
+    """Return the files of one model: of this file name or quantisation; without ``wanted`` the only one, or the usual.
 
     Raises:
-        CheckpointNotFoundError: there is none such, or it is not clear which one is meant.
+        CheckpointNotFoundError: no model matches, or several do.
     """
     models = text_models(names)
     if wanted is None:
-        found = models if len(models) == 1 else [name for name in models if _is_of(name, PREFERRED)]
+        chosen = models if len(models) == 1 else [name for name in models if _is_of(name, PREFERRED)]
         expected = "one GGUF file, or a choice of one of several"
     else:
-        found = [name for name in models if name == wanted or PurePosixPath(name).name == wanted]
-        found = found or [name for name in models if _is_of(name, wanted)]
+        chosen = [name for name in models if name == wanted or PurePosixPath(name).name == wanted]
+        chosen = chosen or [name for name in models if _is_of(name, wanted)]
         expected = f"a GGUF file named {wanted}, or of that quantisation"
-    if len(found) != 1:
+    if len(chosen) != 1:
         shown = ", ".join(models[:12]) or "none"
         advice = f'Name one behind a colon: "{where}:{_quantisation(models)}".' if models else ""
         raise CheckpointNotFoundError(where, expected, shown, advice)
-    return [path.as_posix() for path in shards_of(Path(found[0]))]
+    return [path.as_posix() for path in shards_of(Path(chosen[0]))]
 
 
 def _is_of(name: str, quantisation: str) -> bool:

@@ -1,4 +1,4 @@
-"""What Hugging Face checkpoints call their tensors: Gemma 1 to 4, alone or as a multimodal model's text tower."""
+"""The tensor names of Hugging Face checkpoints: Gemma 1 to 4, alone or as a multimodal model's text tower."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 
 PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
-"""Where the text tower may begin. The last two are multimodal checkpoints, older and newer."""
+"""Prefixes of the text tower's names. The last two are those of multimodal checkpoints, older and newer."""
 
 HEADS = ("lm_head.weight", "language_model.lm_head.weight")
 
@@ -50,11 +50,11 @@ _OF_LAYER: Mapping[str, str] = {
     "ple_norm": "post_per_layer_input_norm.weight",
 }
 
-# EmbeddingGemma 2 keeps what makes and takes its per-layer inputs in blocks of their own.
+# EmbeddingGemma 2 keeps the tensors of its per-layer inputs in separate blocks.
 _BLOCKS = {"ple_in": "ple.", "ple_in_norm": "ple."} | dict.fromkeys(("ple_gate", "ple_out", "ple_norm"), "ple_block.")
 _PROJECTION = "embedding_projection.weight"
 
-# What a checkpoint may hold beside the text tower's parameters.
+# Tensors that a checkpoint may hold in addition to the text tower's.
 _OTHER_TOWERS = re.compile(
     r"(model\.)?(vision_tower|vision_embedder|embed_vision|multi_modal_projector|audio_tower|embed_audio)\."
 )
@@ -67,7 +67,7 @@ class HfNaming:
 
     prefix: str
     head: str
-    dense: tuple[str, ...] = ()  # of an embedder: the matrices behind it
+    dense: tuple[str, ...] = ()  # of an embedding model: the matrices after the mean
 
     def __call__(self, config: ModelConfig, path: Path) -> list[Part]:
         shape = _specs(config)[path].shape
@@ -107,7 +107,7 @@ class HfNaming:
 
 
 def _block(config: ModelConfig, key: str) -> str:
-    """The block that a tensor of this configuration's per-layer inputs is in."""
+    """Return the name of the block that holds a tensor of the per-layer inputs; empty if there is none."""
     ple = config.per_layer_input
     return _BLOCKS.get(key, "") if ple is not None and not ple.vocab_size else ""
 
@@ -118,10 +118,10 @@ def _specs(config: ModelConfig) -> dict[Path, ArraySpec]:
 
 
 def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense: tuple[str, ...] = ()) -> Naming:
-    """The naming that fits these stored names, once each of them is accounted for.
+    """Return the naming for these stored names, after a check that each of them has a use.
 
     Raises:
-        TensorMismatchError: there is no embedding, or a tensor that the configuration has no place for.
+        TensorMismatchError: there is no embedding, or a tensor has no place in the configuration.
     """
     prefix = next((prefix for prefix in PREFIXES if prefix + _EMBED in names), None)
     if prefix is None:
@@ -157,7 +157,7 @@ def _is_unknown(config: ModelConfig, prefix: str) -> Callable[[str], bool]:
 
 
 def names_of(names: Collection[str]) -> str:
-    """Return the first of these names, for a message."""
+    """Return the first few of these names as text for a message."""
     few = ", ".join(_few(names))
     return f"{few} and {len(names) - 5} more" if len(names) > 5 else few or "no tensor at all"
 

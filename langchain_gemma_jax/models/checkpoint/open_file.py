@@ -1,6 +1,6 @@
-"""A file that is read at any place, by several threads at once, and never mapped.
+"""A file that several threads can read from at any offset, and that is never memory-mapped.
 
-A mapped file that somebody cuts off ends the process by a signal, and one that is read is an error like any other.
+If a mapped file is truncated, the process dies by a signal. With plain reads that is an ordinary error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.seams.tensor_source import Array
 
 
 class OpenFile:
-    """One file, open until ``close``. ``shown`` is what messages call it."""
+    """One file, open until ``close``. ``shown`` is its path in messages."""
 
     def __init__(self, real: Path, shown: Path) -> None:
         self.path = shown
@@ -24,11 +24,11 @@ class OpenFile:
         self.size = self._file.seek(0, os.SEEK_END)
 
     def fill(self, target: Array, begin: int) -> None:
-        """Fill an array with the bytes of the file from ``begin`` on.
+        """Fill an array with the file's bytes from ``begin`` on.
 
         Raises:
             CorruptCheckpointError: the file is shorter than when it was opened.
-            CheckpointError: it cannot be read.
+            CheckpointError: the file cannot be read.
         """
         room = target.reshape(-1).view(np.uint8).data
         done = 0
@@ -48,7 +48,7 @@ class OpenFile:
             done += got
 
     def head(self, begin: int, count: int) -> bytes:
-        """Return some bytes of a header; fewer, if the file ends before."""
+        """Return ``count`` bytes from ``begin`` on; fewer if the file ends before."""
         with self._lock:
             self._file.seek(begin)
             return self._file.read(count)
@@ -60,6 +60,6 @@ class OpenFile:
     def _read_some(self, room: memoryview, begin: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._file.fileno(), [room], begin)
-        with self._lock:  # Windows has one place in a file, for all threads
+        with self._lock:  # on Windows all threads share one file position
             self._file.seek(begin)
             return self._file.readinto(room)

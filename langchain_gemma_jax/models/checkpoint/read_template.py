@@ -1,4 +1,4 @@
-"""Reads a model's chat template from its folder."""
+"""The chat template of a model's folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_template(folder: Path) -> ChatTemplate | None:
     """Return the chat template of a folder. None: it has none.
 
     Raises:
-        CorruptCheckpointError: what is in the place of one is no text, or far too long.
+        CorruptCheckpointError: the template is no text, or far too long.
     """
     shown = folder / _TOKENIZER
     raw = read_object(real_file(folder, _TOKENIZER), shown) if os.path.lexists(shown) else {}
@@ -35,23 +35,23 @@ def read_template(folder: Path) -> ChatTemplate | None:
             return ChatTemplate(path.read_text("utf-8"), None, names)
         except UnicodeDecodeError as error:
             raise CorruptCheckpointError(folder / _FILE, "text in UTF-8", str(error)) from None
-    found = raw.get("chat_template")
-    if isinstance(found, str):
-        return ChatTemplate(found, None, names)
-    if isinstance(found, list):
-        named = {str(each.get("name")): each.get("template") for each in found if isinstance(each, dict)}
+    template = raw.get("chat_template")
+    if isinstance(template, str):
+        return ChatTemplate(template, None, names)
+    if isinstance(template, list):
+        named = {str(each.get("name")): each.get("template") for each in template if isinstance(each, dict)}
         usual, tools = named.get("default"), named.get("tool_use")
         if isinstance(usual, str):
             return ChatTemplate(usual, tools if isinstance(tools, str) else None, names)
-    if found is None:
+    if template is None:
         return None
-    raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(found))
+    raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(template))
 
 
 def images_apart_in(folder: Path) -> bool:
-    """Whether the chat template of a folder, if it has one that can be read, has empty lines around images."""
+    """Return True if a folder has a readable chat template with empty lines around images."""
     try:
-        found = read_template(folder)
-    except (CheckpointError, InputError, OSError):  # whoever asks for the template itself is told
+        template = read_template(folder)
+    except (CheckpointError, InputError, OSError):  # ``read_template`` raises it where the template is needed
         return False
-    return found is not None and has_images_apart(found.source)
+    return template is not None and has_images_apart(template.source)

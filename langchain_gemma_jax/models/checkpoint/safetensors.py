@@ -1,8 +1,8 @@
 """Safetensors files, checked to the last byte before the first tensor is read.
 
 A file is 8 bytes that give the header's length, a JSON header that gives each tensor's dtype, shape
-and place, and the tensors, end to end. Nothing in it is believed: a header that passes here describes
-every byte of the file exactly once.
+and place, and the tensors, end to end. Nothing in it is trusted: a header that passes the checks here
+describes every byte of the file exactly once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BY_BITS = {
     64: "U64 I64 F64 C64",
 }
 BITS: Mapping[str, int] = {name: bits for bits, names in _BY_BITS.items() for name in names.split()}
-"""Every dtype of the format. A file may hold all of them; parameters are read from those below."""
+"""Bits of every dtype of the format. A file may hold all of them; parameters are read from those below."""
 
 READABLE: Mapping[str, np.dtype[np.generic]] = {
     "F32": np.dtype(np.float32),
@@ -57,7 +57,7 @@ _INCOMPLETE = "The download is probably incomplete."
 
 @dataclass(frozen=True)
 class _Entry:
-    """One tensor, as the header has it."""
+    """One tensor's entry in the header."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class _Entry:
 
 
 class SafetensorsFile:
-    """One file: open, and its header checked. Several threads may read from it at once."""
+    """One open file with a checked header. Several threads may read from it at once."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
@@ -78,21 +78,21 @@ class SafetensorsFile:
 
     def read(self, name: str) -> Array:
         entry, dtype = self._entry(name)
-        found = np.empty(entry.shape, dtype)
-        self._file.fill(found, entry.begin)
-        return found
+        tensor = np.empty(entry.shape, dtype)
+        self._file.fill(tensor, entry.begin)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> None:
-        self._entry(name)  # which is of a dtype that can be read
+        self._entry(name)  # checks that the dtype can be read
         self.read_bytes(name, 0, target)
 
     def read_bytes(self, name: str, begin: int, target: Array) -> None:
         """Fill an array with a tensor's bytes, from ``begin`` on."""
-        entry = self.entries[name]  # whatever its dtype
+        entry = self.entries[name]  # of any dtype
         self._file.fill(target, entry.begin + begin)
 
     def read_rows(self, name: str) -> Iterator[Array]:
-        """The tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
+        """Yield the tensor, as many rows at a time as fit in the processor's cache, all in the same buffer."""
         entry, dtype = self._entry(name)
         total, *inner = entry.shape
         row_bytes = math.prod(inner) * dtype.itemsize
@@ -103,7 +103,7 @@ class SafetensorsFile:
             yield rows
 
     def read_raw(self, name: str) -> Iterator[Array]:
-        """The tensor's bytes, some rows at a time, whatever its dtype: uint8 ``[row, byte]``, all in the same room."""
+        """Yield the bytes of a tensor of any dtype, a few rows at a time: uint8 ``[row, byte]``, in the same buffer."""
         entry = self.entries[name]
         total = entry.shape[0]
         row_bytes = (entry.end - entry.begin) // max(1, total)
@@ -126,7 +126,7 @@ class SafetensorsFile:
 
 
 def _read_entries(file: OpenFile) -> dict[str, _Entry]:
-    """The header's entries, once they are known to cover the rest of the file without a hole or an overlap."""
+    """Return the header's entries, after a check that they cover the rest of the file without a hole or an overlap."""
     path, size = file.path, file.size
     if size < 8:
         raise CorruptCheckpointError(path, "8 bytes with the length of the header", f"a file of {size} bytes")
@@ -149,7 +149,7 @@ def _read_entries(file: OpenFile) -> dict[str, _Entry]:
 
 
 def _check_cover(path: Path, entries: Mapping[str, _Entry], position: int) -> int:
-    """Where the last tensor ends, if each begins where the one before it ends."""
+    """Return the end of the last tensor, after a check that each tensor begins where the one before it ends."""
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if entry.begin != position:
             expected = f"{short(name)} to begin at byte {position:,}, where the tensor before it ends"
@@ -234,11 +234,11 @@ class SafetensorsSource(TensorSource):
 
 
 def open_safetensors(folder: Path) -> SafetensorsSource:
-    """The tensors of a folder that has ``model.safetensors``, or shards and their index, or one such file.
+    """Open the tensors of a folder: ``model.safetensors``, or shards with their index, or a single such file.
 
     Raises:
         CheckpointNotFoundError: there is no such file, or a shard is missing.
-        CorruptCheckpointError: a file, or the index, is not what it has to be.
+        CorruptCheckpointError: a file, or the index, is malformed.
         UnsafeCheckpointError: the index or a link leads out of the folder.
     """
     promised: dict[str, str] = {}
@@ -257,19 +257,19 @@ def open_safetensors(folder: Path) -> SafetensorsSource:
 
 
 def _only_file(folder: Path) -> str:
-    found = sorted(path.name for path in folder.glob("*.safetensors"))
-    if SINGLE in found:
+    names = sorted(path.name for path in folder.glob("*.safetensors"))
+    if SINGLE in names:
         return SINGLE
-    if len(found) != 1:
-        what = ", ".join(found[:5]) if found else "no .safetensors file"
+    if len(names) != 1:
+        what = ", ".join(names[:5]) if names else "no .safetensors file"
         raise CheckpointNotFoundError(
             folder, f"{SINGLE}, or shards with {INDEX}", what, "Download the missing files of the model."
         )
-    return found[0]
+    return names[0]
 
 
 def _read_index(folder: Path) -> dict[str, str]:
-    """The index: which tensor is in which file of this folder."""
+    """Return the index of a folder: the name of each tensor and its file."""
     path = folder / INDEX
     weights = read_object(real_file(folder, INDEX), path).get("weight_map")
     if not isinstance(weights, dict) or not weights:
@@ -283,7 +283,7 @@ def _read_index(folder: Path) -> dict[str, str]:
 
 
 def _check_shards(folder: Path, promised: Mapping[str, str], files: Mapping[str, SafetensorsFile]) -> None:
-    """Each tensor is in the shard that the index says, and in no other."""
+    """Check that each tensor is in the shard that the index names, and in no other."""
     for tensor, name in promised.items():
         if tensor not in files[name].entries:
             raise CorruptCheckpointError(

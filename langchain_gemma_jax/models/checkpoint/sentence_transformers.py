@@ -1,10 +1,10 @@
-"""Folders in the layout of Sentence Transformers: a Gemma, and beside it folders that say what becomes of its tokens.
+"""Folders in the layout of Sentence Transformers: a Gemma, with folders for the steps from its tokens to an embedding.
 
-modules.json                        what follows what: the Gemma, pooling, matrices, a norm
-1_Pooling/config.json               how one vector comes of a text's tokens: by their mean
-2_Dense/config.json, *.safetensors  a matrix that it goes through; there can be several
-config_sentence_transformers.json   what is written before a text, by the name of what it is for
-sentence_bert_config.json           how many tokens a text may have
+modules.json                        the order of the steps: the Gemma, pooling, matrices, a norm
+1_Pooling/config.json               the pooling of a text's tokens: their mean
+2_Dense/config.json, *.safetensors  a matrix that the vector is multiplied by; there can be several
+config_sentence_transformers.json   the prompts that are put before a text, by task
+sentence_bert_config.json           the most tokens of a text
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODULES = "modules.json"
 PROMPTS = "config_sentence_transformers.json"
 LENGTH = "sentence_bert_config.json"
 OF_MODULES = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
-"""Files that are read of the folders beside the Gemma."""
+"""Files that are read from the folders of the steps."""
 
 _FOLDER = re.compile(r"[A-Za-z0-9_]{1,100}")
 _WEIGHT = "linear.weight"
@@ -43,24 +43,24 @@ _LAYOUT = "the layout of Sentence Transformers, as google/embeddinggemma-300m ha
 
 @dataclass(frozen=True)
 class Embedder:
-    """What a folder says of how its Gemma makes vectors of texts."""
+    """The embedding model of a folder: its configuration and the folders of its matrices."""
 
     config: ModelConfig
     folders: tuple[str, ...]  # of its matrices
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """The names of its matrices in the whole."""
+        """The names of its matrices in ``FoldersSource``."""
         return tuple(f"{folder}/{_WEIGHT}" for folder in self.folders)
 
 
 def read_embedder(path: Path, config: ModelConfig) -> Embedder:
-    """Read how the Gemma of a folder makes vectors of texts.
+    """Read the steps by which the Gemma of a folder embeds texts.
 
     Raises:
-        CheckpointNotFoundError: the folder does not say so.
-        CorruptCheckpointError, ConfigError: a file is not what it has to be.
-        UnsupportedModelError: it does so in a way that is not implemented.
+        CheckpointNotFoundError: the folder has no ``modules.json``.
+        CorruptCheckpointError, ConfigError: a file is malformed.
+        UnsupportedModelError: a step is not implemented.
     """
     if not os.path.lexists(path / MODULES):
         raise CheckpointNotFoundError(
@@ -97,17 +97,17 @@ def read_embedder(path: Path, config: ModelConfig) -> Embedder:
 
 
 def refuse_other_layout(raw: Mapping[str, object], shown: Path) -> None:
-    """Refuse an embedding model whose tensors are stored in another way: its matrices would be left out.
+    """Refuse an embedding model in another format than plain safetensors: its matrices would be ignored.
 
     Raises:
-        UnsupportedModelError: the configuration is of such a model.
+        UnsupportedModelError: the configuration is one of an embedding model.
     """
     if raw.get("use_bidirectional_attention") is True or str(raw.get("model_type")).startswith("embedding_gemma2"):
         raise UnsupportedModelError(f"{shown}: embedding models are read from plain safetensors, in {_LAYOUT}.")
 
 
 class FoldersSource(TensorSource):
-    """The tensors of a folder, and those of folders in it under the folder's name."""
+    """The tensors of a folder, and those of its inner folders with the inner folder's name as a prefix."""
 
     shared = True
 
@@ -146,7 +146,7 @@ class FoldersSource(TensorSource):
 
 
 def with_matrices(path: Path, own: SafetensorsSource, folders: Sequence[str]) -> TensorSource:
-    """The tensors of a Gemma, which are open, and those of the matrices behind it. All are closed if that fails."""
+    """Return the open tensors of a Gemma together with those of its matrices. All are closed after an error."""
     with ExitStack() as opened:
         opened.callback(own.close)
         inner = {}
@@ -160,7 +160,7 @@ def with_matrices(path: Path, own: SafetensorsSource, folders: Sequence[str]) ->
 
 
 def _module(path: Path, raw: Mapping[str, object]) -> tuple[str, str]:
-    """The kind of one module, and its folder."""
+    """Return the kind of one module, and its folder."""
     kind, folder = raw.get("type"), raw.get("path")
     if not isinstance(kind, str) or not isinstance(folder, str):
         raise CorruptCheckpointError(path / MODULES, "a type and a path of each module", short(raw))
@@ -174,8 +174,8 @@ def _check_pooling(path: Path, folder: str) -> None:
     if "pooling_mode" in raw:
         modes = [raw["pooling_mode"]]
     else:
-        found = [name for name, value in raw.items() if name.startswith("pooling_mode_") and value is True]
-        modes = ["mean" if name == "pooling_mode_mean_tokens" else name for name in found]
+        enabled = [name for name, value in raw.items() if name.startswith("pooling_mode_") and value is True]
+        modes = ["mean" if name == "pooling_mode_mean_tokens" else name for name in enabled]
     if modes != ["mean"]:
         raise UnsupportedModelError(f"{path / folder}: expected the mean of all tokens, found {short(modes)}.")
     if raw.get("include_prompt", True) is not True:
@@ -183,7 +183,7 @@ def _check_pooling(path: Path, folder: str) -> None:
 
 
 def _dense(path: Path, folder: str) -> tuple[int, int]:
-    """The outputs and inputs of one matrix."""
+    """Return the outputs and inputs of one matrix."""
     f = Fields(_inner(path, folder), {}, str(path / folder))
     f.refuse("bias", "the matrices behind the mean have no biases")
     if not str(f.raw.get("activation_function", "Identity")).endswith("Identity"):
@@ -200,10 +200,10 @@ def _prompts(path: Path) -> tuple[tuple[str, str], ...]:
     shown = path / PROMPTS
     if not os.path.lexists(shown):
         return ()
-    found = Fields(read_object(real_file(path, PROMPTS), shown), {}, str(shown)).table("prompts")
-    if not all(isinstance(text, str) for text in found.values()):
-        raise ConfigError(f"{shown}: expected prompts to be texts by their names, found {short(dict(found))}.")
-    return tuple((name, str(text)) for name, text in found.items())
+    prompts = Fields(read_object(real_file(path, PROMPTS), shown), {}, str(shown)).table("prompts")
+    if not all(isinstance(text, str) for text in prompts.values()):
+        raise ConfigError(f"{shown}: expected prompts to be texts by their names, found {short(dict(prompts))}.")
+    return tuple((name, str(text)) for name, text in prompts.items())
 
 
 def _bounded(path: Path, config: ModelConfig) -> ModelConfig:

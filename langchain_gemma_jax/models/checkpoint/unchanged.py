@@ -1,8 +1,8 @@
-"""A model's files while they are read: whoever writes to one of them meanwhile gets an error, and no mixture of two.
+"""A check that a model's files do not change while they are read: else a load could mix two versions of a model.
 
-Nothing locks a folder. So what the system says of each file is noted before the first is opened, and compared when
-the last was read: its device and number, its size, and when it was written to. Shards, configuration and tokenizer
-are compared together, since one of them alone may well be whole.
+Nothing locks a folder. So each file's stamp is taken before the first file is opened, and compared after the last one
+was read: device and inode, size, and the times of change. Shards, configuration and tokenizer are compared together,
+since each of them alone may be intact.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
-"""Device, number on it, size, and the two times that change when a file is written to or replaced."""
+"""Device, inode, size, and the two times that change when a file is written to or replaced."""
 
 _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"})
 _NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config.json", "processor_config.json"}
@@ -29,27 +29,29 @@ _AGAIN = "Load the model again when nobody writes to its files."
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The files of a model as they were at one moment."""
+    """The stamps of a model's files at one moment."""
 
     folder: Path
-    stamps: Mapping[str, Stamp]  # by their paths, seen from the folder
+    stamps: Mapping[str, Stamp]  # by path relative to the folder
 
     @classmethod
     def now(cls, folder: Path) -> Unchanged:
-        """Return the files as they are now. Only those count that a model is read from: a log may be written there."""
+        """Take the stamps now, of the files that a model is read from. Others may change, such as a log."""
         return cls(folder, dict(_stamps(folder)))
 
     def check(self) -> None:
-        """Compare with what is there now.
+        """Compare with the files as they are now.
 
         Raises:
             CorruptCheckpointError: a file was written to, replaced, added or removed.
         """
-        found = dict(_stamps(self.folder))
-        changed = sorted(name for name in self.stamps.keys() | found.keys() if self.stamps.get(name) != found.get(name))
+        current = dict(_stamps(self.folder))
+        changed = sorted(
+            name for name in self.stamps.keys() | current.keys() if self.stamps.get(name) != current.get(name)
+        )
         if changed:
             name, others = changed[0], len(changed) - 1
-            what = "written to or replaced" if name in self.stamps and name in found else "added or removed"
+            what = "written to or replaced" if name in self.stamps and name in current else "added or removed"
             more = f", as {'was another' if others == 1 else f'were {others} others'}" if others else ""
             raise CorruptCheckpointError(
                 self.folder / name, "the file that it was when loading began", f"that it was {what}{more}", _AGAIN
@@ -57,7 +59,7 @@ class Unchanged:
 
 
 def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """The files that a model in this folder is read from; none if there is no such folder. Of a file: its shards."""
+    """Yield name and stamp of the files that a model in this folder is read from. Of a file: its shards."""
     if folder.is_file():
         yield from _each(folder, folder.parent, (each.name for each in shards_of(folder)))
         return
@@ -68,7 +70,7 @@ def _stamps(folder: Path) -> Iterator[tuple[str, Stamp]]:
             read = (each for each in _names(folder / name) if OF_MODULES.fullmatch(f"{name}/{each}"))
             yield from _each(folder, folder / name, read)
     if names and not any(name == "tokenizer.json" or name.endswith(_VOCABULARY) for name in names):
-        around = folder.resolve().parent  # where Google's downloads have it
+        around = folder.resolve().parent  # Google's downloads have the vocabulary there
         yield from _each(folder, around, (name for name in _names(around) if name.endswith(_VOCABULARY)))
     if not any(name.endswith(".safetensors") for name in names):
         from langchain_gemma_jax.models.checkpoint.official.orbax import is_orbax
@@ -85,7 +87,7 @@ def _is_read(name: str) -> bool:
 def _names(folder: Path) -> list[str]:
     try:
         return [each.name for each in folder.iterdir()]
-    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+    except (OSError, ValueError):  # opening the folder reports what is wrong with it
         return []
 
 

@@ -1,9 +1,9 @@
-"""``abstract(config)``: every array of a model with its shape and dtype, and none of their bytes.
+"""``abstract(config)``: every array of a model with its shape and dtype, without its bytes.
 
-The one source of shapes. Loading asks it what to read, the memory ledger what it will cost, tests
-what to make up. A matrix is described by its logical ``(outputs, inputs)``, and its axes have names by which a
-``Placement`` divides it among devices. How the axes lie in memory is the ``Layout``, which the matmul recipe chooses;
-what a matrix is that is not stored as one dense array, ``weights.py`` says.
+This is the one source of shapes: for what loading reads, for what the memory ledger counts, for what
+tests make up. A matrix is described by its logical ``(outputs, inputs)``, and its axes have names by which a
+``Placement`` divides it among devices. The order of the axes in memory is the ``Layout``, which the matmul recipe
+chooses. Matrices that are not stored as one dense array are described in ``weights.py``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ ITEM_BYTES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 """The dtypes that dense weights may have, and the bytes of a number."""
 
 TEXT_MATRIX = "dense_"
-"""The name of each matrix that the vector of a text goes through, but for its number."""
+"""The name, before its number, of each matrix that the vector of a text goes through."""
 
 Axis = TypeVar("Axis", int, str)
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Where an array stands in the tree: ``("layers", 3, "qkv")``."""
+"""The path of an array in the tree: ``("layers", 3, "qkv")``."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which axis of a matrix lies first in memory; ``True``: outputs first, ``[out, in]``."""
+    """The order of a matrix' axes in memory; ``True``: outputs first, ``[out, in]``."""
 
     layer_out_first: bool = True
     embed_out_first: bool = True  # the embedding, also the output matrix when the head is tied
@@ -50,14 +50,14 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array: the logical shape, the dtype, whether memory holds it transposed, its axes, how it can be divided."""
+    """One array: its logical shape, its dtype, its order in memory, its named axes, and how it can be divided."""
 
     shape: tuple[int, ...]
     dtype: str
     transposed: bool = False  # the last two axes lie swapped in memory
     axes: Axes = ()  # of ``shape``
     along: int = 0  # the axis of ``shape`` that consists of the sections
-    sections: tuple[Section, ...] = ()  # each is divided among devices by itself; none: the array is whole on each
+    sections: tuple[Section, ...] = ()  # each is divided separately among devices; none: the array is whole on each
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -85,11 +85,11 @@ Tree: TypeAlias = dict[str, "ArraySpec | list[dict[str, ArraySpec]]"]
 
 
 def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layout()) -> Tree:
-    """The model's parameter tree as it is where matrices are dense, with an ``ArraySpec`` for each array.
+    """Return the model's parameter tree with dense matrices: an ``ArraySpec`` for each array.
 
-    Matrices have ``dtype``. Norm scales and other vectors are float32 always: they are small, and
-    the stored ``w`` of ``(1 + w)`` would lose bits if the sum were kept in bfloat16. What stands for a matrix that is
-    stored another way is the recipe's to say: ``recipe.abstract(config)``.
+    Matrices have ``dtype``. Norm scales and other vectors are always float32: they are small, and
+    the stored ``w`` of ``(1 + w)`` would lose bits if the sum were kept in bfloat16. For matrices that are stored
+    another way see ``recipe.abstract(config)``.
 
         >>> specs = abstract(catalog("gemma-3-270m"))
         >>> total_bytes(specs)                              # doctest: +SKIP
@@ -169,7 +169,7 @@ def _layer(config: ModelConfig, layer: LayerConfig, matrix: Callable[..., ArrayS
 
 
 def walk(tree: Tree) -> Iterator[tuple[Path, ArraySpec]]:
-    """Every array with its path, in an order that never changes."""
+    """Yield every array with its path, always in the same order."""
     for name, value in tree.items():
         if isinstance(value, ArraySpec):
             yield (name,), value
@@ -180,5 +180,5 @@ def walk(tree: Tree) -> Iterator[tuple[Path, ArraySpec]]:
 
 
 def total_bytes(tree: Tree) -> int:
-    """What the arrays will occupy on the device."""
+    """Return the bytes that the arrays will occupy on the device."""
     return sum(spec.nbytes for _, spec in walk(tree))

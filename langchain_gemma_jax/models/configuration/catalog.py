@@ -1,8 +1,8 @@
-"""The published sizes, for when no ``config.json`` says what a checkpoint is.
+"""The published sizes, for checkpoints without a ``config.json``.
 
-Each entry holds what its published ``config.json`` says beyond its generation's defaults; the same
-reader turns both into a ``ModelConfig``. Orbax folders, which hold no configuration, are recognised
-by comparing shapes with these. Any other size works too, if its ``config.json`` describes it.
+An entry has the values of its published ``config.json`` that differ from its generation's defaults;
+the same reader turns both into a ``ModelConfig``. Orbax folders, which hold no configuration, are
+recognised by comparing shapes with these. Any other size works too, if its ``config.json`` describes it.
 """
 
 from __future__ import annotations
@@ -111,12 +111,12 @@ _PUBLISHED: Mapping[str, Raw] = {
 
 @cache
 def known() -> Mapping[str, ModelConfig]:
-    """Every published size by name."""
+    """Return the configuration of every published size, by name."""
     return MappingProxyType({name: config_from_hf(raw, f"the catalogue's {name}") for name, raw in _PUBLISHED.items()})
 
 
 def published(name: str) -> ModelConfig:
-    """One published size.
+    """Return the configuration of one published size.
 
     >>> published("gemma-3-270m").width
     640
@@ -138,13 +138,13 @@ _HEARING = ("gemma-4-e2b", "gemma-4-e4b")
 
 
 def senses_of_config(raw: Raw) -> frozenset[str]:
-    """Return what a model takes beside text, by its ``config.json``: ``image``, ``audio``, both or neither."""
+    """Return a model's inputs other than text, by its ``config.json``: ``image``, ``audio``, both or neither."""
     encoders = _ENCODERS.get(str(raw.get("model_type")), {})
     return frozenset(kind for name, kind in encoders.items() if raw.get(name) is not None)
 
 
 def senses_of_size(name: str) -> frozenset[str]:
-    """Return what a published size takes beside text."""
+    """Return the inputs other than text of a published size."""
     if name.startswith(_ONLY_READ):
         return frozenset()
     return frozenset({"image", "audio"} if name.startswith(_HEARING) else {"image"})

@@ -1,4 +1,4 @@
-"""The chat format of a model, as far as its files say it. Templates are plain text, which is rendered elsewhere."""
+"""The chat format of a model, as far as its files give it. Templates are plain text here, and rendered elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True)
 class ChatFormat:
-    """What a model's files say of its chat format. The rest follows from its vocabulary."""
+    """The part of a model's chat format that its files give. The rest follows from its vocabulary."""
 
     name: str | None = None  # of a format that we have, where the files name one
     has_template: bool | None = None  # True if they have a chat template; None: ask the model's folder
@@ -29,8 +29,8 @@ _IMAGE_APART = r"\n\n<|image|>\n\n"  # as a template spells it
 
 
 def has_images_apart(source: str) -> bool:
-    """Whether a Gemma 4's template is of the first kind, which has empty lines around images, and around nothing else.
+    """Return True for Gemma 4's first kind of template, which has empty lines around images, and around nothing else.
 
-    A template is a program. It is searched as any text, and not run.
+    A template is a program. It is searched as plain text, and not run.
     """
     return _IMAGE_APART in source

@@ -1,4 +1,4 @@
-"""Typed look-ups in a ``config.json`` that nobody vouches for. Errors say where, what was expected, what was found."""
+"""Typed look-ups in an untrusted ``config.json``. Errors say where, what was expected, and what was found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fields:
         return ConfigError(f"{self.location}: expected {name} to be {expected}, found {short(found)}.")
 
     def get(self, name: str, default: T) -> T:
-        """The value of ``name``, of the default's type; null and absent give the default."""
+        """Return the value of ``name``, of the default's type; null and absent give the default."""
         value = self.raw.get(name)
         return default if value is None else cast("T", self._typed(name, value, type(default)))
 
@@ -43,27 +43,27 @@ class Fields:
         return value
 
     def size(self, name: str, default: int, at_most: int = LARGEST_SIZE) -> int:
-        """Like ``get``, for counts and widths: at least 1."""
+        """Return the value like ``get``, for counts and widths: at least 1."""
         value = self.get(name, default)
         if not 1 <= value <= at_most:
             raise self.error(name, f"from 1 to {at_most}", value)
         return value
 
     def positive(self, name: str, default: float) -> float:
-        """Like ``get``, for factors: above 0."""
+        """Return the value like ``get``, for factors: above 0."""
         value = self.get(name, default)
         if not value > 0:
             raise self.error(name, "positive", value)
         return value
 
     def positive_or_none(self, name: str, default: float | None) -> float | None:
-        """Like ``positive``, where null means that there is none."""
+        """Return the value like ``positive``; null gives None."""
         if name not in self.raw:
             return default
         return None if self.raw[name] is None else self.positive(name, 1.0)
 
     def table(self, name: str) -> Raw:
-        """The object called ``name``; null and absent give an empty one."""
+        """Return the object called ``name``; null and absent give an empty one."""
         value = self.raw.get(name)
         if value is None:
             return {}
@@ -72,13 +72,13 @@ class Fields:
         return cast("Raw", value)
 
     def refuse(self, name: str, why: str, *harmless: object) -> None:
-        """Stop at a setting that changes the mathematics and is not implemented."""
+        """Refuse a setting that changes the mathematics and is not implemented."""
         value = self.raw.get(name)
         if value is not None and value is not False and value not in harmless:
             raise UnsupportedModelError(f"{self.location}: {name}={short(value)} is not supported: {why}.")
 
     def layer_types(self, count: int, period: int) -> tuple[str, ...]:
-        """Local and global layers; by default every ``period``-th is global."""
+        """Return the kind of each layer, local or global; by default every ``period``-th is global."""
         value = self.raw.get("layer_types")
         if value is None:
             return tuple(GLOBAL if (i + 1) % period == 0 else LOCAL for i in range(count))
@@ -88,7 +88,7 @@ class Fields:
         return cast("tuple[str, ...]", types)
 
     def token_ids(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        """One id or several. What stands outside a text tower's object was written for the whole model, and counts."""
+        """Return one id or several. A value outside of the text tower's object, for the whole model, comes first."""
         value = self.outer.get(name)
         value = self.raw.get(name) if value is None else value
         if value is None:

@@ -1,8 +1,8 @@
-"""How an axis of an array is divided among devices: which parts of it stay whole, and into how many it goes.
+"""The division of an array's axis among devices: the number of parts, and the units that stay whole.
 
-Plain numbers, no JAX. The devices lie along axes of their own, one for each prime factor of their number: eight are
-``(2, 2, 2)``. What can be divided by fewer than all of them is divided along the first of these axes, and repeated
-along the others: two key-value heads on eight devices go four times to each half.
+Plain numbers, no JAX. The devices form a mesh with one axis for each prime factor of their number: eight devices are
+``(2, 2, 2)``. A section that divides among fewer devices is divided along the first mesh axes, and repeated along the
+others: of two key-value heads on eight devices, each head is on four of them.
 """
 
 from __future__ import annotations
@@ -15,90 +15,90 @@ from typing import TypeAlias
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
 
 WhyNot: TypeAlias = Callable[[int], str | None]
-"""Says why a model cannot be divided among so many devices. None: it can."""
+"""Returns why a model cannot be divided among N devices. None: it can."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """Some of an axis that is divided by itself: the query heads of a joint projection, say."""
+    """A range of an axis that is divided separately, such as the query heads of a joint projection."""
 
-    name: str  # for people: "query heads"
-    count: int  # of what stays whole: heads, or single outputs
-    size: int = 1  # how many numbers along the axis each takes
-    block: int = 1  # how many of these numbers are stored as one
+    name: str  # for messages: "query heads"
+    count: int  # of units that stay whole: heads, or single outputs
+    size: int = 1  # numbers along the axis in each unit
+    block: int = 1  # numbers that are stored as one element
 
     @property
     def stored(self) -> int:
-        """How long it is in memory."""
+        """Number of stored elements along the axis."""
         return self.count * self.size // self.block
 
 
 @dataclass(frozen=True)
 class Division:
-    """A number of devices, as an axis of an array is divided among them."""
+    """The division of arrays among a number of devices."""
 
     devices: int
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The prime factors of the number of devices, smallest first."""
-        found, left, factor = [], self.devices, 2
+        """The mesh axes: the prime factors of the number of devices, smallest first."""
+        axes, left, factor = [], self.devices, 2
         while left > 1:
             while left % factor == 0:
-                found.append(factor)
+                axes.append(factor)
                 left //= factor
             factor += 1
-        return tuple(found)
+        return tuple(axes)
 
     def ways(self, section: Section) -> int:
-        """Into how many equal parts a section goes: the devices along the first axes, as many as divide it."""
-        found = 1
+        """Return the number of equal parts of a section: the devices along as many first mesh axes as divide it."""
+        ways = 1
         for axis in self.axes:
-            if not _divides(section, found * axis):
+            if not _divides(section, ways * axis):
                 break
-            found *= axis
-        return found
+            ways *= axis
+        return ways
 
     def ways_of(self, sections: tuple[Section, ...]) -> int:
-        """Into how many parts an axis with these sections goes: as many as the one that is divided the most."""
+        """Return the number of parts of an axis with these sections: that of the section with the most parts."""
         return max((self.ways(section) for section in sections), default=1)
 
     def part(self, sections: tuple[Section, ...]) -> int:
-        """How long the axis is on each device."""
+        """Return the length of the axis on each device, in stored elements."""
         return sum(section.stored // self.ways(section) for section in sections)
 
     def cuts(self, sections: tuple[Section, ...], number: int) -> tuple[slice, ...]:
-        """Where the pieces of one of the ``ways_of(sections)`` parts lie in the axis as it is undivided."""
-        found, first, parts = [], 0, self.ways_of(sections)
+        """Return the pieces of the undivided axis that make up part ``number`` of ``ways_of(sections)``."""
+        pieces, first, parts = [], 0, self.ways_of(sections)
         for section in sections:
             ways = self.ways(section)
             length = section.stored // ways
             start = first + number * ways // parts * length
-            found.append(slice(start, start + length))
+            pieces.append(slice(start, start + length))
             first += section.stored
-        return tuple(found)
+        return tuple(pieces)
 
     def along(self, ways: int) -> int:
-        """How many of the axes, from the first on, make so many ways."""
+        """Return the number of mesh axes, from the first on, that together have ``ways`` devices."""
         return next(count for count in range(len(self.axes) + 1) if prod(self.axes[:count]) == ways)
 
 
 def _divides(section: Section, ways: int) -> bool:
-    """Whether each part has as many whole things, and begins where a block does."""
+    """Return True if all parts have equally many whole units, and begin where a block does."""
     return section.count % ways == 0 and section.count // ways * section.size % section.block == 0
 
 
 def cut(sections: tuple[Section, ...], lengths: tuple[int, ...]) -> tuple[tuple[Section, ...], ...]:
-    """Return the sections of each of some runs of so many numbers. None for any, where one ends within a section."""
-    waiting, found = list(sections), []
+    """Return the sections of each run of these lengths; empty for all runs if one ends within a section."""
+    waiting, runs = list(sections), []
     for length in lengths:
         taken: list[Section] = []
         while waiting and sum(section.stored for section in taken) < length:
             taken.append(waiting.pop(0))
         if sum(section.stored for section in taken) != length:
             return ((),) * len(lengths)
-        found.append(tuple(taken))
-    return tuple(found)
+        runs.append(tuple(taken))
+    return tuple(runs)
 
 
 def query_heads(config: ModelConfig, head_dim: int) -> Section:
@@ -112,7 +112,7 @@ def kv_heads(layer: LayerConfig) -> Section:
 
 
 def why_not(config: ModelConfig, devices: int) -> str | None:
-    """Say why a model cannot be divided among so many devices. None: it can."""
+    """Return why a model cannot be divided among ``devices`` devices. None: it can."""
     division = Division(devices)
     ways = division.ways(query_heads(config, 1))
     if devices > 1 and config.embedding is not None:
@@ -120,8 +120,8 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
     if devices > 1 and ways == 1:
         return f"its {config.heads} query heads do not divide among {devices} devices, and its attention would be whole"
     for layer in config.layers:
-        if (found := division.ways(Section("feed-forward", layer.ffw_width))) != devices:
-            return f"its feed-forward of {layer.ffw_width:,} goes {found} ways among {devices} devices"
+        if (parts := division.ways(Section("feed-forward", layer.ffw_width))) != devices:
+            return f"its feed-forward of {layer.ffw_width:,} goes {parts} ways among {devices} devices"
         shared = division.ways(kv_heads(layer))
         if shared not in {layer.kv_heads, ways}:
             return (
@@ -132,5 +132,5 @@ def why_not(config: ModelConfig, devices: int) -> str | None:
 
 
 def working_counts(why_not: WhyNot, most: int) -> tuple[int, ...]:
-    """Return the numbers of devices, up to so many, among which a model can be divided."""
+    """Return the numbers of devices, up to ``most``, among which a model can be divided."""
     return tuple(count for count in range(1, most + 1) if why_not(count) is None)

@@ -12,9 +12,9 @@ _SHELF = Path(__file__).parents[1] / "sprout"
 
 
 def embedded_folder(source: object) -> Path | None:
-    """The folder of the embedded model with this name; None if it is not the name of one.
+    """Return the folder of the embedded model with this name; None if there is none.
 
-    A folder of your own with such a name is meant by ``./sprout-m``.
+    For a folder of your own with such a name, write ``./sprout-m``.
 
         >>> embedded_folder("sprout-s").name
         'sprout-s'

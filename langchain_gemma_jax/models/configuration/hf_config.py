@@ -1,8 +1,8 @@
 """A Hugging Face ``config.json`` as a ``ModelConfig``.
 
-Published configs leave out what transformers takes as a default, and each generation has its own
-defaults, so each has its own reader here. A value that changes the mathematics and is not
-implemented is an error; it is never read past.
+Published configs leave out transformers' defaults, and each generation has its own defaults, so each
+has its own reader here. A value that changes the mathematics and is not implemented is an error; it
+is never skipped.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _unknown(model_type: object, location: str) -> UnsupportedModelError:
 
 
 def _shared(f: Fields, *also_tanh: str, both_ways: tuple[bool, ...] = ()) -> dict[str, object]:
-    """The fields of ``ModelConfig`` that every generation reads alike."""
+    """Return the fields of ``ModelConfig`` that all generations read in the same way."""
     f.refuse("hidden_activation", "Gemma's activation is gelu_pytorch_tanh", "gelu_pytorch_tanh", *also_tanh)
     f.refuse("attention_bias", "Gemma's projections have no biases")
     f.refuse("use_bidirectional_attention", "text is read left to right", "vision", *both_ways)
@@ -254,7 +254,7 @@ def _gemma4(f: Fields) -> ModelConfig:
 
 
 def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
-    """``(head_dim, kv_heads)`` of each layer: local and global layers differ.
+    """Return ``(head_dim, kv_heads)`` of each layer: local and global layers differ.
 
     Published configs say so in ``global_head_dim`` and ``num_global_key_value_heads``; configs that
     transformers wrote itself list the exceptions in ``per_layer_config``.
@@ -274,22 +274,22 @@ def _gemma4_heads(f: Fields, types: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _per_layer_config(f: Fields, count: int) -> dict[int, Fields]:
-    """What single layers have that others have not, by index. transformers pads the keys: "5", but "05" and "11"."""
-    found: dict[int, Fields] = {}
+    """Return the settings of single layers, by index. Keys may be padded to one length: "5", but "05" and "11"."""
+    layers: dict[int, Fields] = {}
     table = f.table("per_layer_config")
     for key in table:
         index = int(key) if key.isascii() and key.isdecimal() and len(key) < 10 else count
-        if index >= count or index in found:
+        if index >= count or index in layers:
             raise f.error("each key of per_layer_config", f"another layer's number, from 0 to {count - 1}", key)
         where = f"{f.location} (per_layer_config)"
-        found[index] = Fields(Fields(table, {}, where).table(key), {}, f"{where} of layer {index}")
-        for name in found[index].raw.keys() - {"head_dim", "num_key_value_heads"}:
-            found[index].refuse(name, "only the heads may differ so")
-    return found
+        layers[index] = Fields(Fields(table, {}, where).table(key), {}, f"{where} of layer {index}")
+        for name in layers[index].raw.keys() - {"head_dim", "num_key_value_heads"}:
+            layers[index].refuse(name, "only the heads may differ so")
+    return layers
 
 
 def _embedding_gemma2(f: Fields) -> ModelConfig:
-    """The text tower of EmbeddingGemma 2: Gemma 4's layers in both directions, and per-layer inputs without a table."""
+    """Read EmbeddingGemma 2's text tower: Gemma 4's layers in both directions, per-layer inputs without a table."""
     if "rope_parameters" not in f.raw:
         default: dict[str, object] = {"rope_type": "default"}
         ropes = {LOCAL: default | {"rope_theta": LOCAL_THETA}, GLOBAL: default | {"rope_theta": GLOBAL_THETA}}
@@ -307,22 +307,22 @@ def _embedding_gemma2(f: Fields) -> ModelConfig:
     f.refuse("enable_moe_block", "EmbeddingGemma 2 has no experts")
     f.refuse("num_kv_shared_layers", "each layer of EmbeddingGemma 2 has keys and values of its own", 0)
     # Gemma 4's configurations name the fewer heads of global layers only where keys are values, too.
-    found = _gemma4(Fields({**defaults, **f.raw, "attention_k_eq_v": True}, f.outer, f.location))
+    base = _gemma4(Fields({**defaults, **f.raw, "attention_k_eq_v": True}, f.outer, f.location))
     radius = f.size("sliding_window", 512)
     layers = tuple(
-        replace(layer, k_eq_v=False, window=None if layer.window is None else radius + 1) for layer in found.layers
+        replace(layer, k_eq_v=False, window=None if layer.window is None else radius + 1) for layer in base.layers
     )
-    if (inputs := found.per_layer_input) is None:
+    if (inputs := base.per_layer_input) is None:
         raise f.error("hidden_size_per_layer_input", "at least 1", 0)
-    return found.replace(
+    return base.replace(
         layers=layers,
         per_layer_input=replace(inputs, vocab_size=0),
-        embedding=EmbeddingConfig(dense=((f.size("embedding_dim", 768), found.width),), inside=True),
+        embedding=EmbeddingConfig(dense=((f.size("embedding_dim", 768), base.width),), inside=True),
     )
 
 
 def _gemma4_unified(f: Fields) -> ModelConfig:
-    """The text tower of the sizes whose image and audio parts have no encoder of their own (12B)."""
+    """Read the text tower of the sizes whose image and audio parts have no separate encoder (12B)."""
     defaults = {"max_position_embeddings": 262144, "sliding_window": 1024}
     absent = {"hidden_size_per_layer_input": 0, "enable_moe_block": False}
     return _gemma4(Fields({**defaults, **f.raw, **absent}, f.outer, f.location))
@@ -387,14 +387,14 @@ LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0
 
 
 def one_rope(f: Fields) -> Rope:
-    """Gemma 1 and 2: one base for all layers."""
+    """Read the rope of Gemma 1 and 2: one base for all layers."""
     parameters = f.table("rope_parameters")
     f.refuse("rope_scaling", "this generation was trained without rope scaling")
     return _rope({"rope_theta": f.get("rope_theta", LOCAL_THETA), **parameters}, f.location)
 
 
 def two_ropes(f: Fields, *, proportional_by_default: bool = False) -> dict[str, Rope]:
-    """Gemma 3 and 4: local and global layers turn at different speeds."""
+    """Read the ropes of Gemma 3 and 4: local and global layers rotate at different speeds."""
     local: dict[str, object] = {"rope_theta": f.get("rope_local_base_freq", LOCAL_THETA)}
     everywhere: dict[str, object] = {"rope_theta": f.get("rope_theta", GLOBAL_THETA), **f.table("rope_scaling")}
     parameters = f.table("rope_parameters")

@@ -1,4 +1,4 @@
-"""How a model is loaded: one value from the chat model to the disk."""
+"""The options of loading a model: one value, passed from the chat model down to the files."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class LoadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class HowToLoad:
-    """What a caller asks of a load. Two that are equal make the same model of the same files."""
+    """A caller's options of a load. Equal ones load the same model from the same files."""
 
     dtype: str | None = None  # of the matrices; None: the files' own
     revision: str | None = None  # on the Hub: a branch, tag or commit
     weights: str | None = None  # how dense matrices are packed: "int8" or "int4"
-    activations: str | None = None  # what packed matrices are multiplied by: "float32" or "int8"
-    devices: int | str | None = None  # among which it is divided; "auto": the fewest on which it fits
+    activations: str | None = None  # the type of what packed matrices are multiplied by: "float32" or "int8"
+    devices: int | str | None = None  # number that it is divided among; "auto": the fewest on which it fits
     replicas: int | str | None = None  # of the model on this process' devices
-    trust_remote_code: bool = False  # Python files in its folder may be run
-    token: str | None = field(default=None, compare=False, repr=False)  # on the Hub; it makes no other model
+    trust_remote_code: bool = False  # True: Python files in its folder may be run
+    token: str | None = field(default=None, compare=False, repr=False)  # on the Hub; it does not change the model
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> HowToLoad:
-        """Return the value of a call's arguments.
+        """Return the options in a call's arguments.
 
         Raises:
             InputError: one of them is unknown.
@@ -47,7 +47,7 @@ class HowToLoad:
         return cls(**options)
 
     def said(self) -> dict[str, Any]:
-        """Return what differs from the defaults, without the token: what another process needs to load the same."""
+        """Return the options that differ from their defaults, but not the token, for a process that loads the same."""
         plain = HowToLoad()
         return {
             each.name: getattr(self, each.name)
@@ -56,12 +56,12 @@ class HowToLoad:
         }
 
     def arguments(self) -> LoadOptions:
-        """Return the same as arguments of a call, with the token if there is one."""
-        found = self.said()
+        """Return the options as arguments of a call, with the token if there is one."""
+        options = self.said()
         if self.token is not None:
-            found["token"] = self.token
-        return cast("LoadOptions", found)
+            options["token"] = self.token
+        return cast("LoadOptions", options)
 
     def alone(self, devices: int | str | None) -> HowToLoad:
-        """Return how one replica is loaded, on N devices."""
+        """Return the options of loading one replica on ``devices`` devices."""
         return replace(self, devices=devices, replicas=None)

@@ -1,7 +1,7 @@
-"""Which file a name in a model's folder really is.
+"""The resolved path of a file in a model's folder.
 
-A folder that came from somewhere else may hold links. One that leads out of the folder would make us
-map, and then answer from, a file that the model's author was never given: it is refused.
+A folder from an untrusted place may hold links. A link that leads out of the folder could make us read,
+and answer from, a private file of this machine: it is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def real_file(folder: Path, name: str) -> Path:
-    """The regular file that ``folder / name`` is, with every link followed.
+    """Return the regular file at ``folder / name``, with every link followed.
 
     Raises:
         UnsafeCheckpointError: it lies outside the folder, and not where the Hub's own cache keeps contents.
@@ -38,7 +38,7 @@ def real_file(folder: Path, name: str) -> Path:
 
 
 def _is_hub_content(root: Path, real: Path) -> bool:
-    """Whether ``root`` is a snapshot in the Hub's cache, and ``real`` is in that cache's store of contents.
+    """Return True if ``root`` is a snapshot in the Hub's cache, and ``real`` is in that cache's store of contents.
 
     <cache>/models--org--name/snapshots/<revision>/file  →  <cache>/models--org--name/blobs/<etag>
                                                          →  <cache>/blobs/<2 digits>/<hash>, shared by all models

@@ -1,4 +1,4 @@
-"""What a Gemma is, as plain frozen values: no arrays, no JAX.
+"""A Gemma's architecture as plain frozen values: no arrays, no JAX.
 
 One ``ModelConfig`` describes every generation. A generation is not a class and not a branch in the
 forward pass: it is a choice of these fields (``hf_config.py`` reads them from a ``config.json``,
@@ -14,23 +14,23 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Rope:
-    """How a layer turns its queries and keys with their position."""
+    """The rotary position embedding of a layer's queries and keys."""
 
     theta: float
     position_scale: float = 1.0  # positions are divided by it: "linear" scaling, Gemma 3 4B and up
-    rotated_share: float = 1.0  # the share of a head that turns at all: "proportional" rope, Gemma 4 global layers
+    rotated_share: float = 1.0  # the share of a head that is rotated: "proportional" rope, Gemma 4 global layers
 
 
 @dataclass(frozen=True)
 class LayerConfig:
-    """One layer. Layers of one model differ, so each says everything about itself."""
+    """One layer's sizes. Layers of one model differ, so each has all of its sizes."""
 
     kv_heads: int
     head_dim: int
     ffw_width: int
     rope: Rope
     window: int | None = None  # tokens a local layer sees, the current one included; None: a global layer
-    kv_from: int | None = None  # reads the KV of this earlier layer and owns none; None: owns its KV
+    kv_from: int | None = None  # the earlier layer whose KV it reads, as it owns none; None: it owns its KV
     k_eq_v: bool = False  # the value is the key before its norm and rope; there is no value projection
 
     @property
@@ -44,20 +44,20 @@ class LayerConfig:
 
 @dataclass(frozen=True)
 class CacheLayer:
-    """What one layer keeps of each token that it has read."""
+    """The keys and values that one layer keeps of each token."""
 
     kv_heads: int
     head_dim: int
-    window: int | None = None  # tokens that are looked back at, the current one included; None: all
+    window: int | None = None  # the last tokens that it attends to, the current one included; None: all
 
 
 CacheLayout: TypeAlias = tuple[CacheLayer | None, ...]
-"""One entry a layer; None where a layer reads another's keys and values."""
+"""One entry per layer; None where a layer reads another's keys and values."""
 
 
 @dataclass(frozen=True)
 class MoeConfig:
-    """A mixture of experts beside the dense feed-forward (Gemma 4 26B-A4B)."""
+    """A mixture of experts in addition to the dense feed-forward (Gemma 4 26B-A4B)."""
 
     experts: int
     experts_per_token: int
@@ -74,18 +74,18 @@ class PerLayerInputConfig:
 
 @dataclass(frozen=True)
 class EmbeddingConfig:
-    """What becomes of the tokens of a text when one vector stands for all of it (EmbeddingGemma).
+    """The steps from a text's tokens to its embedding (EmbeddingGemma).
 
-    Their mean goes through ``dense`` matrices, one after the other.
+    The mean over the tokens is multiplied by the ``dense`` matrices, one after the other.
     """
 
     dense: tuple[tuple[int, int], ...] = ()  # (outputs, inputs) of each
-    normed: bool = True  # the vector has the length 1
-    inside: bool = False  # the first matrix stands among the Gemma's own tensors (EmbeddingGemma 2)
-    prompts: tuple[tuple[str, str], ...] = ()  # what is written before a text, by the name of what it is for
+    normed: bool = True  # the vector is scaled to the length 1
+    inside: bool = False  # the first matrix is among the Gemma's own tensors (EmbeddingGemma 2)
+    prompts: tuple[tuple[str, str], ...] = ()  # task name and the prompt that is put before a text
 
     def width(self, of_tokens: int) -> int:
-        """Return how many numbers a text's vector has."""
+        """Return the number of values in a text's embedding, where a token's output has ``of_tokens``."""
         return self.dense[-1][0] if self.dense else of_tokens
 
 
@@ -114,7 +114,7 @@ class ModelConfig:
     tied_head: bool = True  # the output matrix is the embedding
     moe: MoeConfig | None = None
     per_layer_input: PerLayerInputConfig | None = None
-    embedding: EmbeddingConfig | None = None  # a text is read at once, and each token sees those behind it, too
+    embedding: EmbeddingConfig | None = None  # not None: a text is read at once, and attention is bidirectional
     bos_id: int = 2
     eos_ids: tuple[int, ...] = (1,)
     pad_id: int = 0
@@ -125,7 +125,7 @@ class ModelConfig:
 
     @property
     def cache_layout(self) -> CacheLayout:
-        """What each layer keeps."""
+        """The cache of each layer; None for a layer that reads another's."""
         return tuple(
             CacheLayer(layer.kv_heads, layer.head_dim, layer.window) if layer.owns_kv else None for layer in self.layers
         )

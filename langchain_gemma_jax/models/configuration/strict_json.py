@@ -1,4 +1,4 @@
-"""JSON objects out of files that nobody vouches for."""
+"""JSON objects in untrusted files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_BYTES = 100_000_000  # the limit that the safetensors format sets for its he
 
 
 def read_object(path: Path, shown: Path) -> dict[str, object]:
-    """The JSON object in a file. ``shown`` is the path for messages.
+    """Return the JSON object in a file. ``shown`` is the path for messages.
 
     Raises:
         CorruptCheckpointError: it holds anything else, or is far too long.
@@ -24,7 +24,7 @@ def read_object(path: Path, shown: Path) -> dict[str, object]:
 
 
 def parse_object(text: bytes, shown: Path, what: str = "file") -> dict[str, object]:
-    """The JSON object in ``text``: UTF-8, no name twice in one object, no NaN or Infinity.
+    """Return the JSON object in ``text``: UTF-8, no name twice in one object, no NaN or Infinity.
 
     Raises:
         CorruptCheckpointError: it is anything else.
@@ -36,7 +36,7 @@ def parse_object(text: bytes, shown: Path, what: str = "file") -> dict[str, obje
 
 
 def read_objects(path: Path, shown: Path) -> list[dict[str, object]]:
-    """The list of JSON objects in a file.
+    """Return the list of JSON objects in a file.
 
     Raises:
         CorruptCheckpointError: it holds anything else, or is far too long.
@@ -62,12 +62,12 @@ def _parsed(text: bytes, shown: Path, expected: str) -> object:
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    unique: dict[str, object] = {}
     for name, value in pairs:
-        if name in found:
+        if name in unique:
             raise ValueError(f"the name {short(name)} twice")
-        found[name] = value
-    return found
+        unique[name] = value
+    return unique
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -75,13 +75,13 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _one_line(error: ValueError) -> str:
-    """The error without the text that it is about: bytes that are not UTF-8 would come along."""
+    """Return the error's message without the text that it quotes: that could hold bytes that are not UTF-8."""
     if isinstance(error, UnicodeDecodeError):
         return f"a byte that is not UTF-8 at position {error.start}"
     return str(error)
 
 
 def short(value: object) -> str:
-    """A value for a message: printable whatever it is, and never long."""
+    """Return a value as text for a message: always printable, and never long."""
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

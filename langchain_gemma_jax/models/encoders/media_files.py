@@ -1,4 +1,4 @@
-"""The encoders of a model's folder: which there are, and how their tensors are read when they are needed."""
+"""The encoders in a model's folder: they are checked at loading, and their tensors are read when they are needed."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _SPELLINGS = tuple(
         (r"^embed_vision\.multimodal_embedder\.", "embed_vision."),
     )
 )
-# Of the newest format last: what it says counts.
+# The newest format last: its values override the others.
 _PROCESSORS = (("preprocessor_config.json", None), ("processor_config.json", "image_processor"))
 
 
 def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
-    """Return what the model in a folder can see and hear. None: it has no encoders, or they are not in its files.
+    """Return the encoders of the model in a folder. None: it has no encoders, or its files lack them.
 
     Raises:
-        CheckpointError, ConfigError, UnsupportedModelError: what is there cannot be used.
+        CheckpointError, ConfigError, UnsupportedModelError: the encoders cannot be used.
     """
     if not (folder / CONFIG).is_file() or not any(folder.glob("*.safetensors")):
         return None
@@ -59,27 +59,27 @@ def media_in(folder: Path, config: ModelConfig, tokenizer: Tokenizer, files: Unc
         there = [] if senses is None else [_is_there(source, encoder) for encoder in senses.encoders]
     if senses is None or not any(there):
         return None
-    pictures, sounds = (*there, False)[:2]  # the first one sees, the second one hears
+    pictures, sounds = (*there, False)[:2]  # the first encoder is for pictures, the second for sounds
     support = MediaSupport(senses.support.pictures if pictures else None, senses.support.sounds if sounds else None)
-    encoders = tuple(encoder for encoder, found in zip(senses.encoders, there, strict=True) if found)
+    encoders = tuple(encoder for encoder, present in zip(senses.encoders, there, strict=True) if present)
     return ModelMedia(support, encoders, partial(_reader, folder, files))
 
 
 def _processor(folder: Path) -> Raw:
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for name, inside in _PROCESSORS:
         if (folder / name).is_file():
             whole = read_object(real_file(folder, name), folder / name)
             part = whole if inside is None else whole.get(inside, {})
-            found |= part if isinstance(part, dict) else {}
-    return found
+            settings |= part if isinstance(part, dict) else {}
+    return settings
 
 
 def _is_there(source: TensorSource, encoder: MediaEncoder) -> bool:
-    """Whether an encoder's tensors are in the files.
+    """Return True if an encoder's tensors are in the files, False if none of them is.
 
     Raises:
-        TensorMismatchError: some are, and others are missing or have another shape.
+        TensorMismatchError: some of them are missing or have another shape.
     """
     names = by_plain_name(source)
     tensors = [tensor for part in encoder.tensors().parts() for tensor in part.values()]
@@ -97,7 +97,7 @@ def _is_there(source: TensorSource, encoder: MediaEncoder) -> bool:
 
 
 def by_plain_name(source: TensorSource) -> Mapping[str, str]:
-    """Return the stored names by what they are without what some checkpoints put before or between."""
+    """Return the stored names by plain name: without the prefixes and inner parts that some checkpoints add."""
     return {_plain(name): name for name in source.names()}
 
 

@@ -1,4 +1,4 @@
-"""The vision tower in an Orbax checkpoint of a Gemma 3: told by its arrays, and read when a first picture comes.
+"""The vision tower in an Orbax checkpoint of a Gemma 3: found by its arrays, and read when the first picture comes.
 
 In the library's shapes W is the tower's width, N its heads, H a head's size, F its feed-forward's width, P the pixels
 of a patch's side and T the text tower's width:
@@ -69,10 +69,10 @@ _LAYER = re.compile(r"vision_tower\.encoder\.layers\.(\d+)\.(.+)\.(weight|bias)"
 def orbax_media(
     folder: Path, source: TensorSource, config: ModelConfig, tokenizer: Tokenizer, files: Unchanged
 ) -> ModelMedia | None:
-    """Return what the model in a folder can see, by the open checkpoint in it. None: it reads text alone.
+    """Return the vision encoder of the model in a folder, by its open checkpoint. None: the model reads text alone.
 
     Raises:
-        ConfigError, TensorMismatchError, UnsupportedModelError: what is there cannot be used.
+        ConfigError, TensorMismatchError, UnsupportedModelError: the encoder cannot be used.
     """
     shapes = source.tower_shapes
     if config.generation != "gemma3" or "pos_embedding" not in shapes:
@@ -91,13 +91,13 @@ def orbax_media(
 
 
 def _shapes(shapes: Mapping[str, tuple[int, ...]], location: str) -> dict[str, int]:
-    """Return what a tower's shapes say of it."""
+    """Return the fields of a tower's configuration that its shapes show."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
-        found = shapes.get(name, ())
-        if len(found) != rank:
-            raise TensorMismatchError(location, f"an array {name} with {rank} axes", f"the shape {list(found)}")
-        return found
+        stored = shapes.get(name, ())
+        if len(stored) != rank:
+            raise TensorMismatchError(location, f"an array {name} with {rank} axes", f"the shape {list(stored)}")
+        return stored
 
     patch, _, _, width = shape("embedding/kernel", 4)
     _, patches, _ = shape("pos_embedding", 3)
@@ -131,7 +131,7 @@ def _name(tensor: Tensor) -> str:
 
 
 def _arranged(tensor: Tensor, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Matrices are stored with their inputs first, of a patch by rows, columns and colours."""
+    """Return a stored array in the encoder's layout. Files have inputs first, and patches as row, column, colour."""
     if tensor.name.endswith("patch_embedding.weight"):
         return stored.transpose(3, 2, 0, 1)
     if tensor.added:

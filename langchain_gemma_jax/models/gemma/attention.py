@@ -1,4 +1,4 @@
-"""Attention of a chunk of new tokens over itself and what the cache holds."""
+"""Attention of a chunk of new tokens over itself and the cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
@@ -23,23 +23,23 @@ from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Layer
 
-# In a head's keys. So few are mixed as fast for all heads in one product (measured), and a program with few products
-# compiles and loads in two thirds of the time.
+# Numbers in a head's keys. Up to this size one product for all heads is as fast (measured), and a program with fewer
+# products compiles and loads in two thirds of the time.
 FEW_NUMBERS = 70_000
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class VisibleKV:
-    """The keys and values that one layer's queries look at."""
+    """The keys and values that one layer's queries may attend to."""
 
     keys: jax.Array  # [row, kv_head, slot, head_dim]
     values: jax.Array  # [row, kv_head, slot, head_dim]
-    positions: jax.Array  # [row, slot]; negative: nothing there
-    # Where positions lie, for kernels: those from `split [row]` on in order in the last `behind` slots, if there are
-    # any; the others each in slot `position mod ring`. None: in no such order.
+    positions: jax.Array  # [row, slot]; negative: an empty slot
+    # The order of positions, for kernels: those from `split [row]` on are in order in the last `appended` slots, if
+    # there are any; each of the others is in slot `position mod ring`. None: there is no such order.
     split: jax.Array | None = None
-    behind: int = field(default=0, metadata={"static": True})
+    appended: int = field(default=0, metadata={"static": True})
 
 
 def project(
@@ -51,14 +51,14 @@ def project(
     sin_cos: tuple[jax.Array, jax.Array],
     real: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
-    """Queries ``[row, token, head, head_dim]``, and keys and values ``[row, kv_head, token, head_dim]`` if owned.
+    """Return queries ``[row, token, head, head_dim]``; keys and values ``[row, kv_head, token, head_dim]`` if owned.
 
-    ``real``: how many tokens are no padding, see ``linear``.
+    ``real``: the number of tokens before the padding, see ``linear``.
     """
     rows, tokens, _ = x.shape
     # [row, token, head, head_dim]: query heads, then key heads, then value heads, as far as the layer has them
     heads = linear(x, weights["qkv"], recipe.layers, real).reshape(rows, tokens, -1, layer.head_dim)
-    if layer.owns_kv and recipe.between is BetweenForm.KERNEL and between.can_turn(layer.head_dim):
+    if layer.owns_kv and recipe.between is BetweenForm.KERNEL and fused_ops.can_turn(layer.head_dim):
         return _heads_by_kernel(heads, weights, config, layer, sin_cos)
     return _split_heads(heads, weights, config, layer, sin_cos, recipe.between)
 
@@ -70,7 +70,7 @@ def _heads_by_kernel(
 
     def kernel(heads: jax.Array, sin: jax.Array, cos: jax.Array, *norms: jax.Array) -> Any:
         scales = (norms[0], norms[1]) if norms else None
-        return between.heads(
+        return fused_ops.heads(
             heads,
             (sin, cos),
             scales,
@@ -123,7 +123,7 @@ def remember(
     *,
     in_loop: bool = False,
 ) -> tuple[LayerKV, VisibleKV]:
-    """Write the chunk's keys and values; return the new cache and what the chunk's queries may look at."""
+    """Write the chunk's keys and values; return the new cache, and the keys and values that the chunk may attend to."""
     tokens, size = keys.shape[2], cache.keys.shape[2]
     if layer.window is None or tokens == 1:
         cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
@@ -131,7 +131,8 @@ def remember(
     if tokens <= STEP_SLACK:
         cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
         return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size), start)
-    # A long chunk would push out of the ring what its own first tokens still see: look first, write after.
+    # A long chunk would overwrite positions in the ring that its own first tokens still see: so attend to the old ring
+    # and the chunk, and write after that.
     dtype = cache.keys.dtype
     chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
     seen = VisibleKV(
@@ -139,7 +140,7 @@ def remember(
         values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
         positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
         split=start,
-        behind=tokens,
+        appended=tokens,
     )
     return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
 
@@ -147,7 +148,7 @@ def remember(
 def remember_medium(
     layer: LayerConfig, cache: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
 ) -> tuple[LayerKV, VisibleKV]:
-    """As ``remember`` does, where padding may reach beyond the cache's end, so that it is not even written."""
+    """Write a medium's keys and values like ``remember``, but no padding: it may reach beyond the cache's end."""
     if layer.window is not None:
         return remember(layer, cache, keys, values, start, count)
     cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
@@ -155,13 +156,13 @@ def remember_medium(
 
 
 def chunk_alone(keys: jax.Array, values: jax.Array, count: jax.Array, dtype: str) -> VisibleKV:
-    """What a chunk's queries look at where it is all that there is: itself, without its padding."""
+    """Return the keys and values of a chunk without a cache: the chunk itself, without its padding."""
     at = jnp.arange(keys.shape[2])[None, :]
     return VisibleKV(keys.astype(dtype), values.astype(dtype), jnp.where(at < count[:, None], at, -1))
 
 
 def is_by_kernel(tokens: int, layer: LayerConfig, dtype: np.dtype[np.generic], recipe: Recipe) -> bool:
-    """Whether a kernel attends, for a chunk of so many tokens and a cache of this dtype."""
+    """Return True if a kernel attends, for a chunk of ``tokens`` tokens and a cache of this dtype."""
     return recipe.attention.form(tokens) is AttentionForm.KERNEL and can_attend(layer.head_dim, dtype)
 
 
@@ -173,7 +174,7 @@ def attend_all(
     layer: LayerConfig,
     recipe: Recipe,
 ) -> jax.Array:
-    """``attend`` over rows whose keys and values lie apart: each of ``seen`` has its equal share of them, in order."""
+    """Attend for rows in several caches: each of ``seen`` has an equal share of the rows, in order."""
     in_order = all(what.split is not None for what in seen)
     if in_order and is_by_kernel(queries.shape[1], layer, seen[0].keys.dtype, recipe):
         return _by_kernel(queries, positions, tuple(seen), config, layer, recipe)
@@ -200,7 +201,7 @@ def _by_kernel(
         positions[:, 0],
         jnp.concatenate([what.split for what in seen if what.split is not None]),
         [(what.keys, what.values) for what in seen],
-        behind=seen[0].behind,
+        appended=seen[0].appended,
         window=layer.window,
         cap=config.attention_softcap,
     )
@@ -217,8 +218,8 @@ def _derivative(
     def plain(queries: jax.Array, positions: jax.Array, seen: _Seen) -> jax.Array:
         return _by_products(queries, positions, seen, config, layer, recipe)
 
-    found: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
-    return found
+    result: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
+    return result
 
 
 def attend(
@@ -230,9 +231,9 @@ def attend(
     recipe: Recipe,
     until: jax.Array | None = None,
 ) -> jax.Array:
-    """Mix the seen values for queries at ``positions [row, token]``: ``[row, token, heads * head_dim]``.
+    """Attend from queries at ``positions [row, token]`` to the visible keys: ``[row, token, heads * head_dim]``.
 
-    With ``until [row]``, a query sees what is behind it as well, up to there.
+    With ``until [row]``, a query also sees later positions, up to there.
     """
     rows, tokens, heads, head_dim = queries.shape
     group = heads // layer.kv_heads
@@ -256,8 +257,8 @@ def attend(
     mixed = mixed.reshape(rows, layer.kv_heads, group, tokens, head_dim)
     if tokens > 1:
         return mixed.transpose(0, 3, 1, 2, 4).reshape(rows, tokens, heads * head_dim)
-    # A token's heads are joined by concatenation, not by reshape: XLA:CPU folds a reshape into the one-row product
-    # that follows and then indexes element by element (measured: the output projections cost four times as much).
+    # A token's heads are concatenated, not reshaped: XLA:CPU fuses a reshape into the one-row product that follows, and
+    # then indexes element by element (measured: the output projections take four times as long).
     return jnp.concatenate([mixed[:, k, g] for k in range(layer.kv_heads) for g in range(group)], axis=-1)
 
 
@@ -269,9 +270,9 @@ def _visible(
     both_ways: bool = False,
     until: jax.Array | None = None,
 ) -> jax.Array:
-    """Which of the slots each query may look at: ``[row, token, slot]``.
+    """Return the mask of the slots that each query may see: ``[row, token, slot]``.
 
-    ``both_ways``: also at what is behind it, as far as the window goes. ``until``: at all behind it, up to there.
+    ``both_ways``: it sees later positions too, within the window. ``until``: it sees all later positions up to there.
     """
     key_at, query_at = key_at[:, None, :], query_at[:, :, None]
     if until is not None:
@@ -287,7 +288,7 @@ def _visible(
 
 
 def _mix(queries: jax.Array, keys: jax.Array, values: jax.Array, visible: jax.Array, config: ModelConfig) -> jax.Array:
-    """Attention of ``[query, head_dim]`` over ``[slot, head_dim]``: float32 ``[query, head_dim]``."""
+    """Attend from ``[query, head_dim]`` to ``[slot, head_dim]``: float32 ``[query, head_dim]``."""
     exact = jax.lax.Precision.HIGHEST if keys.dtype == jnp.float32 else jax.lax.Precision.DEFAULT
     scores = jnp.einsum("qd,sd->qs", queries, keys, precision=exact, preferred_element_type=jnp.float32)
     scores = jnp.where(visible, soft_cap(scores, config.attention_softcap), jnp.finfo(jnp.float32).min)

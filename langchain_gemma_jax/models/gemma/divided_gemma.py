@@ -1,8 +1,8 @@
-"""Gemma on several devices: each does its own heads, its part of the feed-forward, its experts, its rows of the tables.
+"""Gemma on several devices: each has its own heads, its part of the feed-forward, its experts, its rows of the tables.
 
-One function is traced, in which all arrays are a device's own parts (``jax.shard_map``), and it is the forward pass
-that a single device has. So the compiler decides nothing about what is moved: two sums in each layer, one behind the
-embedding, and the scores, of which each device has those of its own rows.
+The forward pass of a single device is traced with each device's own parts of the arrays (``jax.shard_map``). So the
+compiler does not choose what is moved between devices: two sums per layer, one after the embedding, and the scores, of
+which each device has those of its own rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DividedGemma(GemmaFacts):
         keep: jax.Array | None,
         medium: SoftChunk | None = None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        """The forward pass of each device with its part, of text or of a medium that each has whole."""
+        """Read a chunk of text, or a medium that is whole on each device, with each device's parts of the arrays."""
         team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
         vectors = None if medium is None else medium.vectors
 
@@ -84,8 +84,8 @@ class DividedGemma(GemmaFacts):
             out_specs=(WHOLE, cache),
             check_vma=False,
         )
-        found: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
-        return found
+        result: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
+        return result
 
     def read_medium(
         self,
@@ -115,8 +115,8 @@ class DividedGemma(GemmaFacts):
         shared = jax.shard_map(
             of_a_device, mesh=self.where.mesh, in_specs=(partitions, WHOLE), out_specs=WHOLE, check_vma=False
         )
-        found: jax.Array = shared(params[name], hidden)
-        return found
+        scores: jax.Array = shared(params[name], hidden)
+        return scores
 
     def with_scores(
         self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
@@ -139,7 +139,7 @@ class DividedGemma(GemmaFacts):
 
     @property
     def config_of_a_device(self) -> ModelConfig:
-        """What each device computes: fewer heads, a narrower feed-forward."""
+        """The configuration of the part that each device computes: fewer heads, a narrower feed-forward."""
         division, config = self.where.division, self.config
         heads = config.heads // division.ways(query_heads(config, 1))
 
@@ -166,13 +166,13 @@ class DividedGemma(GemmaFacts):
 
 
 class MeshTeamwork(Teamwork):
-    """The work of a device of a mesh with the others. For inside ``shard_map``."""
+    """The collective operations of one device of a mesh. To be used inside ``shard_map``."""
 
     def __init__(self, where: DeviceGrid, specs: Any) -> None:
-        """``specs`` is the model's tree, with an ``ArraySpec`` for each array.
+        """Check that a model's arrays can be divided. ``specs`` is its tree, with an ``ArraySpec`` for each array.
 
         Raises:
-            UnsupportedModelError: some of them cannot be divided head by head.
+            UnsupportedModelError: an array cannot be divided head by head.
         """
         self._where, self._specs = where, specs
         for layer in specs["layers"]:
@@ -183,27 +183,27 @@ class MeshTeamwork(Teamwork):
                 )
 
     def ways(self, name: str, layer: int | None = None) -> int:
-        """How many ways a matrix goes, one of the model's own or of a layer's."""
+        """Return the number of parts of a matrix: one of a layer, or of the whole model if ``layer`` is None."""
         weight = self._specs[name] if layer is None else self._specs["layers"][layer][name]
         return self._where.division.ways_of(jax.tree.leaves(weight)[0].sections)
 
     def look_up(self, params: Mapping[str, Any], asked: Mapping[str, LookUp]) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = {}
+        whole: dict[str, jax.Array] = {}
         parts: dict[str, tuple[int, jax.Array]] = {}
         for name, (ids, plan) in asked.items():
             ways = self.ways(name)
             if ways == 1:
-                found[name] = rows_of(params[name], ids, plan)
+                whole[name] = rows_of(params[name], ids, plan)
                 continue
             count = jax.tree.leaves(self._specs[name])[0].sections[0].count // ways
             own = ids - self._number(ways) * count
             here = (own >= 0) & (own < count)
             rows = rows_of(params[name], jnp.clip(own, 0, count - 1), plan)
             parts[name] = ways, jnp.where(here[..., None], rows, 0.0)
-        return found | self._sum(parts)
+        return whole | self._sum(parts)
 
-    def taken_by(self, layer: int, name: str, x: jax.Array) -> jax.Array:
-        # What is multiplied was made by this one, which may go more ways.
+    def gather_input(self, layer: int, name: str, x: jax.Array) -> jax.Array:
+        # ``x`` is the output of this matrix, which may go more ways.
         have, want = self.ways({"attn_out": "qkv", "down": "gate_up"}[name], layer), self.ways(name, layer)
         names = self._where.names(have)[len(self._where.names(want)) :]
         return jax.lax.all_gather(x, names, axis=x.ndim - 1, tiled=True) if names else x
@@ -222,14 +222,14 @@ class MeshTeamwork(Teamwork):
         return jnp.where((own >= 0) & (own < count), own, count), count
 
     def _number(self, ways: int) -> jax.Array:
-        """Which of the parts, when there are so many, this device has."""
+        """Return the index of this device's part among ``ways`` parts."""
         number: jax.Array = jax.lax.axis_index(self._where.names(ways))
         return number
 
     def _sum(self, parts: Mapping[str, tuple[int, jax.Array]]) -> dict[str, jax.Array]:
-        """The sums over the devices, of all these arrays at once: what counts is how often they meet.
+        """Sum arrays over the devices, all in one operation: the number of operations matters, not their size.
 
-        One that goes fewer ways than another is on several devices, each of which gives its share of it.
+        An array that goes fewer ways than another is the same on several devices: each of them adds a share of it.
         """
         if not parts:
             return {}
@@ -239,22 +239,22 @@ class MeshTeamwork(Teamwork):
         if len(shares) == 1:
             return {name: jax.lax.psum(part, names) for name, part in shares.items()}
         flat = jax.lax.psum(jnp.concatenate([part.reshape(-1) for part in shares.values()]), names)
-        found, at = {}, 0
+        sums, at = {}, 0
         for name, part in shares.items():
-            found[name] = flat[at : at + part.size].reshape(part.shape)
+            sums[name] = flat[at : at + part.size].reshape(part.shape)
             at += part.size
-        return found
+        return sums
 
 
 class MeshScores(ScoreShare):
-    """The scores that a device of a mesh has: of its own rows of the output matrix. For inside ``shard_map``.
+    """The scores of one device of a mesh: those of its own rows of the output matrix. To be used inside ``shard_map``.
 
-    What the devices tell each other is put in order and summed up on each of them in the same way, so each goes on
-    with the same number to the last bit, and takes the same branches.
+    Each device gathers the numbers of all devices and reduces them in the same order. So all continue with the same
+    bits, and take the same branches.
     """
 
     def __init__(self, where: DeviceGrid, ways: int) -> None:
-        """``ways`` is into how many parts the rows go."""
+        """Take the share of one of ``ways`` parts of the rows."""
         self._ways, self._names = ways, where.names(ways)
 
     def ids(self, size: int) -> jax.Array:
@@ -271,9 +271,9 @@ class MeshScores(ScoreShare):
         return jax.lax.dynamic_slice_in_dim(of_all, self._first(size), size)
 
     def best(self, values: jax.Array, places: jax.Array, size: int, most: int) -> tuple[jax.Array, jax.Array]:
-        found = self._of_each(values).reshape(-1)
+        candidates = self._of_each(values).reshape(-1)
         ids = self._of_each(self._first(size) + places).reshape(-1)
-        best, at = jax.lax.top_k(found, min(most, found.size))
+        best, at = jax.lax.top_k(candidates, min(most, candidates.size))
         return best, ids[at]
 
     def at(self, scores: jax.Array, ids: jax.Array) -> jax.Array:
@@ -298,6 +298,6 @@ class MeshScores(ScoreShare):
         return first
 
     def _of_each(self, x: jax.Array) -> jax.Array:
-        """Return what each device has, one behind the other: whoever asks has it all."""
-        found: jax.Array = jax.lax.all_gather(x, self._names)
-        return found
+        """Return the values of all devices, stacked."""
+        gathered: jax.Array = jax.lax.all_gather(x, self._names)
+        return gathered

@@ -1,11 +1,11 @@
-"""What follows attention in a layer: the dense feed-forward, the experts, the per-layer input."""
+"""The parts of a layer after attention: the dense feed-forward, the experts, the per-layer input."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig, MoeConfig
 from langchain_gemma_jax.models.gemma.norms import rms_norm, with_derivative
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, Teamwork
@@ -15,9 +15,9 @@ from langchain_gemma_jax.models.seams.weights import Layer, matrix_at
 
 
 def gated(gate_up: jax.Array, form: BetweenForm = BetweenForm.XLA) -> jax.Array:
-    """``gelu(gate) * up`` of the joint product ``[..., 2 * width]``."""
-    if form is BetweenForm.KERNEL and gate_up.size and between.can_turn(gate_up.shape[-1]):
-        return with_derivative(between.gated, gated, gate_up)
+    """Return ``gelu(gate) * up`` of the joint product ``[..., 2 * width]``."""
+    if form is BetweenForm.KERNEL and gate_up.size and fused_ops.can_turn(gate_up.shape[-1]):
+        return with_derivative(fused_ops.gated, gated, gate_up)
     gate, up = jnp.split(gate_up, 2, axis=-1)
     return jax.nn.gelu(gate, approximate=True) * up
 
@@ -32,12 +32,12 @@ def feed_forward(
     team: Teamwork = ALONE,
     real: jax.Array | None = None,
 ) -> jax.Array:
-    """The feed-forward of the layer ``index`` for the residual ``x``, normed ``h``, without its closing norm.
+    """Return the feed-forward of layer ``index``, before its closing norm. ``x`` is the residual, and ``h`` it normed.
 
-    ``real``: how many tokens are no padding, see ``linear``.
+    ``real``: the number of tokens before the padding, see ``linear``.
     """
     form = recipe.between
-    inner = team.taken_by(index, "down", gated(linear(h, weights["gate_up"], recipe.layers, real), form))
+    inner = team.gather_input(index, "down", gated(linear(h, weights["gate_up"], recipe.layers, real), form))
     dense = linear(inner, weights["down"], recipe.layers, real)
     if config.moe is None:
         return team.sums(index, {"down": dense})["down"]
@@ -52,7 +52,7 @@ def feed_forward(
 
 
 def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Recipe) -> jax.Array:
-    """What this layer's slice of the second embedding, ``signal [row, token, width]``, adds (before its norm)."""
+    """Return what this layer's slice of the second embedding, ``signal [row, token, width]``, adds, before its norm."""
     gate = jax.nn.gelu(linear(x, weights["ple_gate"], recipe.layers), approximate=True)
     return linear(gate * signal, weights["ple_out"], recipe.layers)
 
@@ -60,7 +60,7 @@ def per_layer_input(x: jax.Array, signal: jax.Array, weights: Layer, recipe: Rec
 def _route(
     x: jax.Array, weights: Layer, config: ModelConfig, moe: MoeConfig, recipe: Recipe
 ) -> tuple[jax.Array, jax.Array]:
-    """Each token's experts and how much each counts: two arrays ``[token, experts_per_token]``."""
+    """Return each token's experts and their weights: two arrays ``[token, experts_per_token]``."""
     h = rms_norm(x, None, config.norm_eps, recipe.between) * weights["router_scale"][None] * config.width**-0.5
     odds = jax.nn.softmax(linear(h, weights["router"], recipe.layers), axis=-1)
     share, choice = jax.lax.top_k(odds, moe.experts_per_token)
@@ -77,11 +77,11 @@ def _experts(
     recipe: Recipe,
     here: int | None = None,
 ) -> jax.Array:
-    """The chosen experts' answers, weighted and summed: ``[token, width]``. The first ``here`` are here, or all.
+    """Return the weighted sum of the chosen experts' outputs: ``[token, width]``. ``here``: experts on this device.
 
-    The (token, expert) pairs are sorted by expert and cut into tiles of one expert each; a loop runs
-    one tile a turn. So an expert that nobody chose is not read, and one that many chose is read once
-    a tile.
+    The (token, expert) pairs are sorted by expert and cut into tiles of one expert each, and a loop
+    computes one tile per iteration. So an expert that no token chose is not read, and one that many
+    tokens chose is read once per tile.
     """
     pairs = choice.size
     tile = 1 << max(0, (pairs // moe.experts).bit_length() - 1)  # the mean load of an expert, as a power of two

@@ -3,10 +3,10 @@
     hidden, cache = forward(params, config, recipe, tokens, start, count, cache)
     scores = logits(params, config, recipe, hidden)
 
-A call reads one chunk of new tokens a row, behind ``start`` tokens that the cache already holds.
-Rows are padded to the chunk's length; padding changes nothing. Everything that differs from call to
-call is traced, so the shapes alone decide which program runs. Layers are unrolled: a scan over
-stacked weights would copy them each step on CPU.
+A call reads one chunk of new tokens per row, after ``start`` tokens that are already in the cache.
+Rows are padded to the chunk's length; padding changes no result. Everything that differs between calls
+is traced, so the program depends on shapes alone. Layers are unrolled: a scan over stacked weights
+would copy them in each step on CPU.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ Params: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SoftChunk:
-    """A chunk that is no text: the soft tokens of one picture or sound, all of them."""
+    """A chunk with all soft tokens of one picture or sound, in the place of text."""
 
     vectors: jax.Array  # [row, token, width] float32, in the place of embeddings
     sight: Sight
 
     def sees_all_in(self, layer: LayerConfig) -> bool:
-        """Whether its tokens see those behind them, too."""
+        """Return True if, in a layer, its tokens see later tokens of the chunk too."""
         return self.sight is Sight.EVERYWHERE or (self.sight is Sight.LOCAL and layer.window is not None)
 
 
@@ -66,9 +66,9 @@ def forward(
     cache: KVCache,
     keep: jax.Array | None = None,  # [row] int32: only this token's output is wanted
 ) -> tuple[jax.Array, KVCache]:
-    """Read a chunk. Gives the normed hidden states ``[row, token, width]`` and the cache with the chunk in it.
+    """Read a chunk; return the normed hidden states ``[row, token, width]`` and the cache with the chunk added.
 
-    With ``keep``, one token a row: the rest of the chunk then skips the layers that own no KV.
+    With ``keep``, return one token per row: the rest of the chunk then skips the layers that own no KV.
     ``start + tokens.shape[1]`` must not pass the capacity of the cache.
     """
     hidden, (cache,) = forward_apart(params, config, recipe, tokens, start, count, (cache,), keep)
@@ -87,10 +87,10 @@ def forward_apart(
     team: Teamwork = ALONE,
     medium: SoftChunk | None = None,
 ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-    """``forward`` over rows whose caches lie apart, so that rows can meet in a step without being copied.
+    """Run ``forward`` on rows in several caches, so that rows can share a step without a copy.
 
-    Of devices that share the matrices each goes through this with its part of them, and ``team`` is how they meet.
-    With a ``medium``, its vectors are read, whatever the tokens are; its padding may reach beyond the cache's end.
+    Where devices divide the matrices, each runs this with its parts, and ``team`` has their collective operations.
+    With a ``medium``, its vectors are read and ``tokens`` are ignored; its padding may reach beyond the cache's end.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
     real = count[0] if tokens.shape[0] == 1 < tokens.shape[1] else None  # rows of products that are no padding
@@ -121,7 +121,7 @@ def forward_apart(
         else:
             end = start + count if medium.sees_all_in(layer) else None
             mixed = attend(queries, positions, seen[source][0], config, layer, recipe, end)
-        h = linear(team.taken_by(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
+        h = linear(team.gather_input(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
         x, h = add_and_norm(x, h, posts[0], weights["ffw_norm"], eps, form)
@@ -148,12 +148,12 @@ def forward_apart(
 def _embedded(
     params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, team: Teamwork, medium: SoftChunk | None
 ) -> tuple[jax.Array, jax.Array | None]:
-    """What the first layer takes, and the per-layer inputs if the model has them."""
+    """Return the input of the first layer, and the per-layer inputs if the model has them."""
     asked = _asked_of_tables(config, recipe, tokens)
     if medium is None:
         rows = team.look_up(params, asked)
         x = rows["embed"] * _embed_scale(config, recipe)
-    else:  # soft tokens are not scaled, and their second embedding is that of the padding
+    else:  # soft tokens are not scaled, and their second embedding is that of padding
         rows = team.look_up(params, {name: each for name, each in asked.items() if name != "embed"})
         x = medium.vectors
     return x, _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
@@ -170,8 +170,8 @@ def _remembered(
     count: jax.Array,
     medium: SoftChunk | None,
 ) -> tuple[LayerKV | None, VisibleKV]:
-    """A layer's cache with the chunk in it, and what the chunk's queries may look at."""
-    if config.embedding is not None:  # nothing is read behind a text: there is no cache
+    """Return a layer's cache with the chunk added, and the keys and values that the chunk may attend to."""
+    if config.embedding is not None:  # an embedding model reads a text in one chunk, without a cache
         return old, chunk_alone(keys, values, count, recipe.kv_dtype)
     cache = cast("LayerKV", old)
     if medium is not None:
@@ -182,13 +182,13 @@ def _remembered(
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
-    """Scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``."""
+    """Return the scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``."""
     head = params["embed" if config.tied_head else "head"]
     return soft_cap(linear(hidden, head, recipe.embed), config.logits_softcap)
 
 
 def _embed_scale(config: ModelConfig, recipe: Recipe) -> float:
-    """sqrt(width), rounded as the reference rounds it: to the dtype that products are taken in."""
+    """Return sqrt(width), rounded as in the reference: to the dtype of products."""
     return _rounded(config.width**0.5, recipe)
 
 
@@ -197,10 +197,10 @@ def _rounded(value: float, recipe: Recipe) -> float:
 
 
 def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> dict[str, LookUp]:
-    """The tables whose rows are looked up for the tokens."""
+    """Return the tables in which the tokens are looked up, with the ids for each."""
     asked: dict[str, LookUp] = {"embed": (tokens, recipe.embed)}
     if (ple := config.per_layer_input) is not None and ple.vocab_size:
-        # A multimodal checkpoint's second embedding can be the shorter one; its row 0 stands in for what it lacks.
+        # A multimodal checkpoint's second embedding can be shorter than the first; row 0 replaces the missing rows.
         asked["ple_embed"] = (jnp.where(tokens < ple.vocab_size, tokens, 0), PLAIN)
     return asked
 
@@ -208,7 +208,7 @@ def _asked_of_tables(config: ModelConfig, recipe: Recipe, tokens: jax.Array) -> 
 def _per_layer_signals(
     params: Params, config: ModelConfig, recipe: Recipe, rows: jax.Array | None, x: jax.Array
 ) -> jax.Array | None:
-    """The second embedding's rows mixed with a projection of the first's: ``[row, token, layer, width]``."""
+    """Return the second embedding's rows mixed with a projection of the first: ``[row, token, layer, width]``."""
     if (ple := config.per_layer_input) is None:
         return None
     shape = (*x.shape[:-1], len(config.layers), ple.width)
@@ -221,17 +221,17 @@ def _per_layer_signals(
 
 
 def _shares(count: int, *arrays: jax.Array) -> Iterator[tuple[jax.Array, ...]]:
-    """The arrays' rows in ``count`` equal parts: the first part of each, then the second of each, ..."""
+    """Yield the arrays' rows in ``count`` equal parts: the first part of each array, then the second of each, ..."""
     return zip(*(jnp.split(array, count) for array in arrays), strict=True)
 
 
 def _only(keep: jax.Array, x: jax.Array) -> jax.Array:
-    """One token a row of ``[row, token, ...]``, the token axis kept."""
+    """Return one token per row of ``[row, token, ...]``, with the token axis kept."""
     return jnp.take_along_axis(x, keep.reshape(-1, *(1,) * (x.ndim - 1)), axis=1)
 
 
 class _Rotations:
-    """Sines and cosines at the chunk's positions, computed once for each kind of layer."""
+    """Sines and cosines at the chunk's positions, computed once per rope and head size."""
 
     def __init__(self, positions: jax.Array) -> None:
         self._positions = positions

@@ -64,4 +64,5 @@ class Gemma(GemmaFacts):
         return logits(params, self.config, recipe, hidden)
 
     def among(self, where: DeviceGrid) -> Architecture:
-        return DividedGemma(self.config, where, self.encoders if where.here else ())  # no weights of theirs elsewhere
+        encoders = self.encoders if where.here else ()  # they do not run on several hosts
+        return DividedGemma(self.config, where, encoders)

@@ -1,4 +1,4 @@
-"""A Gemma's facts, as the engine asks for them: the same on one device and on several."""
+"""The part of a Gemma's ``Architecture`` that is the same on one device and on several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.seams.recipe import Recipe
 
 @dataclass(frozen=True)
 class GemmaFacts(Architecture):
-    """A Gemma's facts, as its configuration has them, wherever it is computed."""
+    """The sizes and limits of a Gemma, from its configuration."""
 
     config: ModelConfig
 
@@ -56,6 +56,6 @@ class GemmaFacts(Architecture):
 
 
 def numbers_at_work(config: ModelConfig, tokens: int, context: int) -> int:
-    """Return about how many float32 numbers are alive while a chunk of N tokens sees a context."""
+    """Estimate the float32 numbers alive at once while a chunk of ``tokens`` attends to a context."""
     widest = max(2 * layer.ffw_width + config.heads * layer.head_dim for layer in config.layers)
     return tokens * (widest + 2 * config.width + config.heads * context)

@@ -1,4 +1,4 @@
-"""The small functions that every block uses, by XLA or by the kernels, as the recipe says."""
+"""Norms and caps that every block uses, by XLA or by the kernels, as the recipe chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.models.seams.recipe import BetweenForm
 
 Found = TypeVar("Found")
@@ -17,11 +17,11 @@ XLA, KERNEL = BetweenForm.XLA, BetweenForm.KERNEL
 
 
 def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float, form: BetweenForm = XLA) -> jax.Array:
-    """``x`` over its root mean square, times ``scale`` (the factor itself, whatever a checkpoint stored)."""
-    if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
+    """Return ``x`` over its root mean square, times ``scale`` (the factor itself, with the norm's offset included)."""
+    if form is KERNEL and x.size and fused_ops.can_norm(x.shape[-1]):
         given = (x,) if scale is None else (x, scale)
         return with_derivative(
-            lambda x, scale=None: between.norm(x, scale, eps), lambda x, scale=None: rms_norm(x, scale, eps), *given
+            lambda x, scale=None: fused_ops.norm(x, scale, eps), lambda x, scale=None: rms_norm(x, scale, eps), *given
         )
     normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
     return normed if scale is None else normed * scale.reshape((1,) * (x.ndim - 1) + scale.shape)
@@ -30,11 +30,11 @@ def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float, form: BetweenFor
 def add_and_norm(
     x: jax.Array, h: jax.Array, post: jax.Array | None, scale: jax.Array, eps: float, form: BetweenForm
 ) -> tuple[jax.Array, jax.Array]:
-    """The residual ``x + h``, with ``h`` normed first if ``post`` is its scale; and that, normed again."""
-    if form is KERNEL and x.size and between.can_norm(x.shape[-1]):
+    """Return the residual ``x + h``, and its norm. ``h`` is normed first if ``post`` gives its scale."""
+    if form is KERNEL and x.size and fused_ops.can_norm(x.shape[-1]):
         given = (x, h, scale) if post is None else (x, h, scale, post)
         return with_derivative(
-            lambda x, h, scale, post=None: between.join(x, h, post, scale, eps),
+            lambda x, h, scale, post=None: fused_ops.join(x, h, post, scale, eps),
             lambda x, h, scale, post=None: add_and_norm(x, h, post, scale, eps, XLA),
             *given,
         )
@@ -43,10 +43,10 @@ def add_and_norm(
 
 
 def with_derivative(kernel: Callable[..., Found], plain: Callable[..., Found], *arrays: jax.Array) -> Found:
-    """What a kernel makes of arrays, with the derivative of the plain function that it stands for."""
-    found = jax.custom_jvp(kernel)
-    found.defjvp(lambda primals, tangents: jax.jvp(plain, primals, tangents))
-    return found(*arrays)
+    """Return ``kernel(*arrays)``, with the derivative of the plain function that it replaces."""
+    function = jax.custom_jvp(kernel)
+    function.defjvp(lambda primals, tangents: jax.jvp(plain, primals, tangents))
+    return function(*arrays)
 
 
 def soft_cap(x: jax.Array, cap: float | None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The vector that stands for a whole text (EmbeddingGemma): the mean of what its tokens became, through matrices."""
+"""The embedding of a whole text (EmbeddingGemma): the mean of its tokens' outputs, multiplied by matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_gemma_jax.models.gemma.forward import Params, forward_apart
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
-_SHORTEST = 1e-12  # that a vector is divided by, as the reference has it
+_SHORTEST = 1e-12  # the smallest length that a vector is divided by, as in the reference
 
 
 def text_vectors(
@@ -19,16 +19,16 @@ def text_vectors(
     config: ModelConfig,
     recipe: Recipe,
     tokens: jax.Array,  # [row, token] int32
-    count: jax.Array,  # [row] int32: tokens that are real; the rest is padding. None: a row that is padding
+    count: jax.Array,  # [row] int32: tokens that are real; the rest is padding. 0: the whole row is padding
 ) -> jax.Array:
-    """The vectors of whole texts, one a row: float32 ``[row, width]``. Padding changes none of them."""
+    """Return the embeddings of whole texts, one per row: float32 ``[row, width]``. Padding changes no result."""
     nothing_kept = (None,) * len(config.layers)
     hidden, _ = forward_apart(params, config, recipe, tokens, jnp.zeros_like(count), count, (nothing_kept,))
     real = (jnp.arange(tokens.shape[1])[None, :] < count[:, None])[:, :, None]
-    found = jnp.sum(jnp.where(real, hidden, 0.0), axis=1) / jnp.maximum(count, 1)[:, None].astype(jnp.float32)
+    vectors = jnp.sum(jnp.where(real, hidden, 0.0), axis=1) / jnp.maximum(count, 1)[:, None].astype(jnp.float32)
     embedding = config.embedding or EmbeddingConfig()
     for number in range(len(embedding.dense)):
-        found = linear(found, params[f"{TEXT_MATRIX}{number}"], recipe.layers)
+        vectors = linear(vectors, params[f"{TEXT_MATRIX}{number}"], recipe.layers)
     if not embedding.normed:
-        return found
-    return found / jnp.maximum(jnp.linalg.norm(found, axis=-1, keepdims=True), _SHORTEST)
+        return vectors
+    return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), _SHORTEST)

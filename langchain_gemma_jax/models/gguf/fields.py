@@ -1,4 +1,4 @@
-"""Typed look-ups in the metadata of a GGUF file. Errors say where, what was expected, what was found."""
+"""Typed look-ups in the metadata of a GGUF file. Errors say where, what was expected, and what was found."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T", int, float, bool, str)
 
 
 class Metadata:
-    """A file's metadata. ``location`` is its name in errors, ``architecture`` what its own keys begin with."""
+    """A file's metadata. ``location`` is its name in errors, ``architecture`` the prefix of its own keys."""
 
     def __init__(self, header: Header, location: str) -> None:
-        self._found, self.location = header.metadata, location
+        self._values, self.location = header.metadata, location
         self.architecture = self.text("general.architecture", "")
 
     def error(self, name: str, expected: str, found: object) -> ConfigError:
@@ -26,58 +26,58 @@ class Metadata:
         return ConfigError(f"{self.location}: expected {name} to be {expected}, found {short(found)}.")
 
     def text(self, name: str, default: str) -> str:
-        """The string called ``name``."""
-        return self._typed(name, self._found.get(name, default), str)
+        """Return the string called ``name``."""
+        return self._typed(name, self._values.get(name, default), str)
 
     def whole(self, name: str, default: int | None = None) -> int | None:
-        """The whole number called ``name``."""
-        found = self._found.get(name)
-        return default if found is None else self._typed(name, found, int)
+        """Return the whole number called ``name``."""
+        value = self._values.get(name)
+        return default if value is None else self._typed(name, value, int)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """The truth value called ``name``."""
-        return self._typed(name, self._found.get(name, default), bool)
+        """Return the bool called ``name``."""
+        return self._typed(name, self._values.get(name, default), bool)
 
     def number(self, name: str, default: float | None = None) -> float | None:
-        """The number called ``name``, whole or not."""
-        found = self._found.get(name)
-        if found is None:
+        """Return the number called ``name``, whole or not."""
+        value = self._values.get(name)
+        if value is None:
             return default
-        return float(found) if type(found) is int else self._typed(name, found, float)
+        return float(value) if type(value) is int else self._typed(name, value, float)
 
     def whole_numbers(self, name: str) -> list[int] | None:
-        """The list of whole numbers or truth values called ``name``. None: there is none, or it is a single value."""
-        found = self.integers(name)
-        return None if found is None else [int(value) for value in found.tolist()]
+        """Return the list of whole numbers or bools called ``name``. None: there is none, or it is a single value."""
+        values = self.integers(name)
+        return None if values is None else [int(value) for value in values.tolist()]
 
     def integers(self, name: str) -> npt.NDArray[np.generic] | None:
-        """The list of whole numbers or truth values called ``name``, as an array. None: as above."""
-        found = self._found.get(name)
-        if not isinstance(found, np.ndarray):
+        """Return the list of whole numbers or bools called ``name`` as an array. None: as for ``whole_numbers``."""
+        values = self._values.get(name)
+        if not isinstance(values, np.ndarray):
             return None
-        if found.dtype.kind not in "iub":
-            raise self.error(name, "a list of whole numbers", f"a list of {found.dtype}")
-        return found
+        if values.dtype.kind not in "iub":
+            raise self.error(name, "a list of whole numbers", f"a list of {values.dtype}")
+        return values
 
     def numbers(self, name: str) -> npt.NDArray[np.float32] | None:
-        """The list of numbers called ``name``."""
-        found = self._found.get(name)
-        if found is None:
+        """Return the list of numbers called ``name``."""
+        values = self._values.get(name)
+        if values is None:
             return None
-        if not isinstance(found, np.ndarray):
-            raise self.error(name, "a list of numbers", found)
-        return found.astype(np.float32)
+        if not isinstance(values, np.ndarray):
+            raise self.error(name, "a list of numbers", values)
+        return values.astype(np.float32)
 
     def strings(self, name: str) -> Strings | None:
-        """The list of strings called ``name``."""
-        found = self._found.get(name)
-        if found is None or isinstance(found, Strings):
-            return found
-        raise self.error(name, "a list of strings", found)
+        """Return the list of strings called ``name``."""
+        values = self._values.get(name)
+        if values is None or isinstance(values, Strings):
+            return values
+        raise self.error(name, "a list of strings", values)
 
     def forget_strings(self) -> None:
-        """Let all lists of strings go, once nobody asks for them any more."""
-        for value in self._found.values():
+        """Free the memory of all lists of strings. They cannot be read any more."""
+        for value in self._values.values():
             if isinstance(value, Strings):
                 value.forget()
 
@@ -85,7 +85,7 @@ class Metadata:
         """Return the full name of one of the architecture's own values."""
         return f"{self.architecture}.{name}"
 
-    def _typed(self, name: str, found: Value, wanted: type[T]) -> T:
-        if type(found) is not wanted:
-            raise self.error(name, wanted.__name__, found)
-        return found
+    def _typed(self, name: str, value: Value, wanted: type[T]) -> T:
+        if type(value) is not wanted:
+            raise self.error(name, wanted.__name__, value)
+        return value

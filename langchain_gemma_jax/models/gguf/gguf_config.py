@@ -1,7 +1,7 @@
 """The metadata of a GGUF file as a ``ModelConfig``.
 
-What the metadata say is put in the words of a ``config.json``, and read and checked as one. What they leave out is
-what llama.cpp has as fixed values of an architecture, or of a size, which it tells by the number of layers.
+The metadata are translated to the fields of a ``config.json``, and read and checked as one. For what they leave out,
+llama.cpp has fixed values for an architecture or a size, which it identifies by the number of layers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EMBED, HEAD, PLE_EMBED, ROPE_FREQS = (
 )  # fmt: skip
 GEMMA_2_27B, GEMMA_3_27B = 46, 62  # layers of those sizes whose queries are scaled by width / heads
 GEMMA_3_STRETCHED = (34, 48, 62)  # layers of the sizes that were trained with positions divided by eight
-GEMMA_3_1B = 26  # which older files of Ollama's cap the scores of, though it has no cap
+GEMMA_3_1B = 26  # older files of Ollama's give this size a cap on its scores, which it does not have
 _OTHERS = {
     "gemma3n": "Gemma 3n is not supported: its AltUp and Laurel blocks are not implemented. Gemma 4 E2B and E4B are "
     "the same sizes.",
@@ -34,7 +34,7 @@ _OTHERS = {
 
 
 def config_from_gguf(metadata: Metadata, source: GgufSource) -> ModelConfig:
-    """The configuration of a Gemma.
+    """Return the configuration of a Gemma.
 
     Raises:
         UnsupportedModelError: a model of another family, or one that is not implemented.
@@ -51,7 +51,7 @@ def config_from_gguf(metadata: Metadata, source: GgufSource) -> ModelConfig:
 
 
 class _Reading:
-    """One file's metadata, and the tensors that say the rest."""
+    """One file's metadata, and its tensors for what these leave out."""
 
     def __init__(self, metadata: Metadata, source: GgufSource) -> None:
         self.metadata, self.source = metadata, source
@@ -60,39 +60,39 @@ class _Reading:
             raise metadata.error(metadata.own("block_count"), f"at most {MOST_LAYERS}", self.layers)
 
     def size(self, name: str) -> int:
-        """Return a value that there has to be."""
-        found = self.metadata.whole(self.metadata.own(name))
-        if found is None:
+        """Return a required whole number."""
+        value = self.metadata.whole(self.metadata.own(name))
+        if value is None:
             raise ConfigError(f"{self.metadata.location}: expected a value of {self.metadata.own(name)}, found none.")
-        return found
+        return value
 
     def number(self, *names: str, default: float | None) -> float | None:
-        """Return the value with the first of these names that there is."""
+        """Return the value of the first of these names that exists."""
         for name in names:
-            if (found := self.metadata.number(self.metadata.own(name))) is not None:
-                return found
+            if (value := self.metadata.number(self.metadata.own(name))) is not None:
+                return value
         return default
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
-        """Return the shape of a tensor that there has to be."""
+        """Return the shape of a required tensor."""
         if name not in self.source.names():
             raise TensorMismatchError(self.source.location, f"a tensor {name!r}", "no tensor of that name")
-        found = self.source.shape(name)
-        if len(found) != rank:
-            raise TensorMismatchError(self.source.location, f"{name!r} with {rank} axes", f"the shape {list(found)}")
-        return found
+        shape = self.source.shape(name)
+        if len(shape) != rank:
+            raise TensorMismatchError(self.source.location, f"{name!r} with {rank} axes", f"the shape {list(shape)}")
+        return shape
 
     def each(self, name: str, counts: int) -> list[int]:
-        """Return a value for each layer, where the file has one for all or one for each."""
-        found = self.metadata.whole_numbers(self.metadata.own(name))
-        if found is None:
+        """Return a value for each layer. The file has one for all layers, or one for each."""
+        values = self.metadata.whole_numbers(self.metadata.own(name))
+        if values is None:
             return [self.size(name)] * counts
-        if len(found) != counts:
-            raise self.metadata.error(self.metadata.own(name), f"a list of {counts}", f"one of {len(found)}")
-        return found
+        if len(values) != counts:
+            raise self.metadata.error(self.metadata.own(name), f"a list of {counts}", f"one of {len(values)}")
+        return values
 
     def shared(self, model_type: str) -> dict[str, Any]:
-        """Return what every architecture has."""
+        """Return the fields that all architectures have."""
         metadata, token = self.metadata, "tokenizer.ggml"
         ends = [metadata.whole(f"{token}.{name}_token_id") for name in ("eos", "eot", "eom")]
         ends += metadata.whole_numbers(f"{token}.eos_token_ids") or []
@@ -111,7 +111,7 @@ class _Reading:
         }
 
     def alike(self, model_type: str) -> dict[str, Any]:
-        """Return what the architectures have whose layers differ in their attention only."""
+        """Return the fields of the architectures whose layers differ only in their attention."""
         return self.shared(model_type) | {
             "intermediate_size": self.size("feed_forward_length"),
             "num_key_value_heads": self.size("attention.head_count_kv"),
@@ -129,13 +129,13 @@ class _Reading:
         return keys
 
     def query_scalar(self, layers: int) -> int:
-        """Return what queries are divided by the root of, which differs for the size with so many layers."""
+        """Return the number whose root queries are divided by. It differs for the size with ``layers`` layers."""
         if self.layers == layers:
             return self.size("embedding_length") // max(1, self.size("attention.head_count"))
         return self.head_dim()
 
     def layer_types(self, default: int) -> list[str]:
-        """Return the kind of each layer: as a list, as a period, or by the architecture's own period."""
+        """Return the kind of each layer: from a list, from a period, or by the architecture's default period."""
         name = self.metadata.own("attention.sliding_window_pattern")
         pattern = self.metadata.whole_numbers(name)
         if pattern is None:
@@ -146,7 +146,7 @@ class _Reading:
         return [LOCAL if local else GLOBAL for local in pattern]
 
     def read(self, raw: Mapping[str, Any], **changes: object) -> ModelConfig:
-        """Return the configuration that these words of a ``config.json`` mean."""
+        """Return the configuration for these fields of a ``config.json``."""
         location = f"{self.metadata.location} (its metadata in the words of config.json)"
         return config_from_hf(raw, location).replace(**changes)
 
@@ -247,7 +247,7 @@ def _gemma4(f: _Reading) -> ModelConfig:
 
 
 def _rotated_share(f: _Reading, head_dim: int) -> float:
-    """Return the share of a global layer's heads that turns: pairs whose frequencies are divided by 1, not by 1e30."""
+    """Return the share of a global layer's heads that is rotated: pairs with the divisor 1 instead of 1e30."""
     (size,) = f.shape(ROPE_FREQS, 1)
     if size != head_dim // 2:
         expected = f"{ROPE_FREQS!r} of {head_dim // 2} numbers, half a head"

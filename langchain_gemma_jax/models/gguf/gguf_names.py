@@ -1,4 +1,4 @@
-"""What GGUF files call their tensors: Gemma 1 to 4."""
+"""The tensor names of GGUF files: Gemma 1 to 4."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _OF_LAYER: Mapping[str, str] = {
     "ple_norm": "post_norm.weight",
     "scale": "layer_output_scale.weight",
 }
-_EXPERTS = "ffn_gate_up_exps.weight"  # older files have gates and the rest apart
+_EXPERTS = "ffn_gate_up_exps.weight"  # older files have gate and up in two tensors
 
-# Images and sound in files that Ollama converted, and what is recomputed.
+# Tensors for images and sound in files that Ollama converted, and tensors that are recomputed.
 _OTHER_TOWERS = re.compile(r"(v|mm|a|s)\.|rope_freqs\.weight|blk\.\d+\.(rope_freqs\.weight|attn_rot_embd)")
 
 
@@ -92,10 +92,10 @@ def _specs(config: ModelConfig) -> dict[Path, ArraySpec]:
 
 
 def gguf_naming(config: ModelConfig, names: Collection[str], location: str) -> Naming:
-    """The naming that fits these stored names, once each of them is accounted for.
+    """Return the naming for these stored names, after a check that each of them has a use.
 
     Raises:
-        TensorMismatchError: a tensor that the configuration has no place for.
+        TensorMismatchError: a tensor has no place in the configuration.
     """
     naming = GgufNaming(any(name.endswith(".ffn_gate_exps.weight") for name in names))
     unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}

@@ -57,14 +57,14 @@ class GgufSource(BlockSource):
         kind = self.entry(name).kind.name
         return _PLAIN[kind].name if kind in _PLAIN else kind
 
-    def kind(self, name: str) -> str:
+    def block_format(self, name: str) -> str:
         return self.entry(name).kind.name
 
     def read(self, name: str) -> Array:
         entry = self.entry(name)
-        found = np.empty(entry.shape, self._plain(name))
-        self._where[name].file.fill(found, entry.begin)
-        return found
+        tensor = np.empty(entry.shape, self._plain(name))
+        self._where[name].file.fill(tensor, entry.begin)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> bool:
         self._plain(name)
@@ -98,7 +98,7 @@ class GgufSource(BlockSource):
             shard.file.close()
 
     def _pieces(self, name: str, total: int, row_bytes: int) -> Iterator[Array]:
-        """Yield the tensor, as many rows at a time as stay in the processor's cache, all in the same room."""
+        """Yield the tensor, as many rows at a time as fit in the processor's cache, all in the same buffer."""
         file, entry = self._where[name].file, self.entry(name)
         room = np.empty((max(1, min(total, PIECE_BYTES // row_bytes)), row_bytes), np.uint8)
         for start in range(0, total, len(room)):
@@ -107,7 +107,7 @@ class GgufSource(BlockSource):
             yield rows
 
     def entry(self, name: str) -> TensorEntry:
-        """What the file says of a tensor."""
+        """Return a tensor's entry in the file's table."""
         return self._where[name].header.tensors[name]
 
     def _plain(self, name: str) -> np.dtype[np.generic]:
@@ -118,14 +118,14 @@ class GgufSource(BlockSource):
 
 
 class _CutBlocks(CutTensors, BlockSource):
-    """Parts of a file's tensors, which begin and end where blocks do."""
+    """Parts of a file's tensors, cut at blocks."""
 
     def __init__(self, stored: GgufSource, cuts: Mapping[str, Cut]) -> None:
         super().__init__(stored, cuts)
         self._file = stored
 
-    def kind(self, name: str) -> str:
-        return self._file.kind(self._cuts[name].name)
+    def block_format(self, name: str) -> str:
+        return self._file.block_format(self._cuts[name].name)
 
     def read_blocks(self, name: str) -> Iterator[Array]:
         shape, kind = self.shape(name), self._file.entry(self._cuts[name].name).kind
@@ -134,11 +134,11 @@ class _CutBlocks(CutTensors, BlockSource):
 
 
 def open_source(path: Path) -> GgufSource:
-    """The tensors of the model in a file. Of one in shards, any of them may be named.
+    """Open the tensors of the model in a file, or in shards: then ``path`` is any of them.
 
     Raises:
         CheckpointNotFoundError: there is no such file, or a shard is missing.
-        CorruptCheckpointError: a header is not what it has to be, or the shards do not belong together.
+        CorruptCheckpointError: a header is malformed, or the shards do not belong together.
     """
     paths = shards_of(path)
     with ExitStack() as opened:
@@ -149,7 +149,7 @@ def open_source(path: Path) -> GgufSource:
                 raise CheckpointNotFoundError(
                     path.parent, f"the {len(paths)} shards of a model", f"no {each.name}", advice
                 )
-            # A link that the caller named is meant. One that a shard's name leads to is nobody's choice.
+            # A link that the caller named is followed. Shards found by name must not lead out of the folder.
             named = len(paths) == 1 and each.is_file()
             file = OpenFile(each.resolve() if named else real_file(each.parent, each.name), each)
             opened.callback(file.close)
@@ -160,7 +160,7 @@ def open_source(path: Path) -> GgufSource:
 
 
 def _check_shards(shards: list[_Shard]) -> None:
-    """Check that each is the shard that its name says, and that no tensor is in two."""
+    """Check that each shard has the number in its name, and that no tensor is in two."""
     seen: dict[str, Path] = {}
     for number, shard in enumerate(shards):
         path, metadata = shard.file.path, shard.header.metadata

@@ -1,8 +1,8 @@
-"""The tokenizer that a GGUF file has in its metadata, rebuilt as the file that it was converted from.
+"""The tokenizer in a GGUF file's metadata, rebuilt as the file that it was converted from.
 
-Files have one of two kinds. ``llama`` has pieces with scores and types, which are a SentencePiece model's, and becomes
-one. ``gemma4``, and ``gpt2`` for a Gemma that was converted without its SentencePiece model, have pieces and merges,
-and become a ``tokenizer.json``. So texts are spelt by the same libraries as those of a folder.
+There are two kinds. ``llama`` has pieces with scores and types, and is rebuilt as a SentencePiece model. ``gemma4``,
+and ``gpt2`` for a Gemma that was converted without its SentencePiece model, have pieces and merges, and are rebuilt as
+a ``tokenizer.json``. So the same libraries tokenize as for a folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from langchain_gemma_jax.models.tokenizer.sentencepiece_model import PieceType, 
 from langchain_gemma_jax.models.tokenizer.vocabulary import MAX_TOKENS, Ends
 
 _WITH_MERGES = ("gemma4", "gpt2")
-MOST_MERGES = 8  # that give one token: Gemma 4 has two a token
+MOST_MERGES = 8  # per token: Gemma 4 has two
 _NOT_FOUND_IN_TEXTS = (PieceType.CONTROL, PieceType.UNKNOWN)
 
 
 def gguf_tokenizer(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> tuple[Tokenizer, bytes]:
-    """The tokenizer, and a digest of all that it is made from. ``rows``: of the embedding.
+    """Return the tokenizer, and a digest of all that it is made from. ``rows``: those of the embedding.
 
     Raises:
         TokenizerError: there is none, it is of another kind, or it cannot be used.
@@ -54,22 +54,22 @@ def gguf_tokenizer(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> tu
 
 
 def _names(metadata: Metadata, path: Path, most: int) -> list[str]:
-    found = metadata.strings("tokenizer.ggml.tokens")
-    if found is None or not 0 < len(found) <= most:
-        what = "none" if found is None else f"{len(found):,}"
+    tokens = metadata.strings("tokenizer.ggml.tokens")
+    if tokens is None or not 0 < len(tokens) <= most:
+        what = "none" if tokens is None else f"{len(tokens):,}"
         raise TokenizerError(path, f"1 to {most:,} tokens in the metadata", what)
-    return found.all()
+    return tokens.all()
 
 
 def _types(metadata: Metadata, path: Path) -> npt.NDArray[np.uint8]:
-    found = metadata.integers("tokenizer.ggml.token_type")
-    if found is None:
+    types = metadata.integers("tokenizer.ggml.token_type")
+    if types is None:
         raise TokenizerError(path, "a list tokenizer.ggml.token_type in the metadata", "none")
-    return np.where(np.isin(found, [int(kind) for kind in PieceType]), found, int(PieceType.NORMAL)).astype(np.uint8)
+    return np.where(np.isin(types, [int(kind) for kind in PieceType]), types, int(PieceType.NORMAL)).astype(np.uint8)
 
 
 def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> SentencePieces:
-    """The vocabulary of a file of the kind ``llama``. ``rows``: of the embedding.
+    """Return the vocabulary of a file of the kind ``llama``. ``rows``: those of the embedding.
 
     Raises:
         TokenizerError: it cannot be used.
@@ -83,7 +83,7 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
         raise TokenizerError(path, f"a score for each of the {len(names):,} tokens", shown)
     if metadata.flag("tokenizer.ggml.add_space_prefix", default=False):
         raise TokenizerError(path, "a tokenizer that adds no space in front, as Gemma's", "add_space_prefix")
-    # Converters write the spaces of what is one token by itself as spaces; the library knows texts without any.
+    # In user-defined pieces converters write spaces as spaces, where the library expects U+2581.
     for token_id in np.flatnonzero(types == int(PieceType.USER_DEFINED)).tolist():
         names[token_id] = names[token_id].replace(" ", SPACE)
     ids = [_id(metadata, path, name, len(names)) for name in ("unknown", "bos", "eos", "padding")]
@@ -92,10 +92,10 @@ def sentence_pieces(metadata: Metadata, path: Path, rows: int = MAX_TOKENS) -> S
 
 def _digest(pieces: SentencePieces) -> bytes:
     ids = pieces.unk_id, pieces.bos_id, pieces.eos_id, pieces.pad_id
-    found = hashlib.sha256(pieces.joined)
+    digest = hashlib.sha256(pieces.joined)
     for part in (pieces.scores.tobytes(), pieces.types.tobytes(), repr(ids).encode()):
-        found.update(part)
-    return found.digest()
+        digest.update(part)
+    return digest.digest()
 
 
 def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArray[np.uint8]) -> bytes:
@@ -158,15 +158,15 @@ def _merge(path: Path, pair: str) -> list[str]:
 
 
 def _ends(metadata: Metadata, path: Path, names: Sequence[str]) -> Ends:
-    found = {
+    ids = {
         end: _id(metadata, path, key, len(names)) for end, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
     }
-    return Ends.of({end: names[token_id] for end, token_id in found.items() if token_id >= 0})
+    return Ends.of({end: names[token_id] for end, token_id in ids.items() if token_id >= 0})
 
 
 def _id(metadata: Metadata, path: Path, name: str, count: int) -> int:
-    """Return the id of one of the ends; -1 if there is none."""
-    found = metadata.whole(f"tokenizer.ggml.{name}_token_id", -1)
-    if found is None or not -1 <= found < count:
-        raise TokenizerError(path, f"tokenizer.ggml.{name}_token_id below {count:,}", short(found))
-    return found
+    """Return the id of a special token; -1 if there is none."""
+    token_id = metadata.whole(f"tokenizer.ggml.{name}_token_id", -1)
+    if token_id is None or not -1 <= token_id < count:
+        raise TokenizerError(path, f"tokenizer.ggml.{name}_token_id below {count:,}", short(token_id))
+    return token_id

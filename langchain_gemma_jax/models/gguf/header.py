@@ -1,10 +1,9 @@
 """The header of a GGUF file, checked before anything large is allocated.
 
 A file is "GGUF", a version, two counts, metadata (names with typed values), a table of tensors, and the tensors, each
-at a multiple of the alignment. Nothing in it is believed. This reader is our own, though the format's authors publish
-one: theirs maps the file, so that one cut off meanwhile ends the process, makes an object for each of a vocabulary's
-million strings, which takes seconds and gigabytes, and checks neither that tensors lie inside the file nor that they
-do not overlap.
+at a multiple of the alignment. Nothing in it is trusted. We do not use the reader of the format's authors: it maps the
+file, so that a truncation ends the process; it makes an object for each of a vocabulary's million strings, which takes
+seconds and gigabytes; and it checks neither that tensors lie inside the file nor that they do not overlap.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 
 @dataclass(frozen=True)
 class TensorType:
-    """One type: ``elements`` numbers are a block of ``nbytes`` bytes."""
+    """One type: a block has ``elements`` numbers in ``nbytes`` bytes."""
 
     name: str
     elements: int
     nbytes: int
 
 
-# A file may hold all of them; parameters are read from those that ``packed.kinds`` knows.
+# A file may hold all of them; parameters are read from those in ``packed.block_formats``.
 TYPES: Mapping[int, TensorType] = {
     number: TensorType(name, elements, nbytes)
     for number, name, elements, nbytes in (
@@ -63,7 +62,7 @@ LARGEST_ALIGNMENT = 1 << 20
 ARCHITECTURE, FIRST_ENTRIES = "general.architecture", 8  # writers put it first
 _LIMIT = 1 << 63
 _PIECE = 1 << 20  # bytes that are read at a time
-_WORTH_IT, _SOME = 64, 1 << 12  # strings: as many as pay for looking at a piece's bytes, and else go one by one
+_WORTH_IT, _SOME = 64, 1 << 12  # strings: the fewest that justify a scan of a piece; those then read one by one
 _INCOMPLETE = "The download is probably incomplete."
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -71,35 +70,35 @@ _STRING, _ARRAY, _BOOL, _FLOAT32 = 8, 9, 7, 6
 
 
 class Strings:
-    """A long list of strings, which are made when they are asked for.
+    """A long list of strings, which are decoded on demand.
 
-    In the file there stand the eight bytes of its length before each, the last of which is 0 for any string that fits.
+    In the file, eight bytes with its length are before each string. The last of them is 0 for any string that fits.
     """
 
     def __init__(self, path: Path, header: bytearray, place: slice, begins: npt.NDArray[np.uint32]) -> None:
-        """``begins``: where each string begins, behind its length, counted from where the list does."""
+        """Keep the encoded strings. ``begins``: offset of each string, after its length, from the begin of the list."""
         self._path, self._header, self._place, self._begins = path, header, place, begins
 
     def __len__(self) -> int:
         return len(self._begins)
 
     def forget(self) -> None:
-        """Let the header go that they are made of: a Gemma's takes 10 MB. Nobody asks for them any more."""
+        """Free the header that the strings are decoded from: a Gemma's takes 10 MB. The list is empty then."""
         self._header, self._place, self._begins = bytearray(), slice(0), self._begins[:0]
 
     def all(self) -> list[str]:
-        """Make all of them.
+        """Decode all strings.
 
         Raises:
             CorruptCheckpointError: one is no text.
         """
         data, begins = bytes(self._header[self._place]), self._begins.astype(np.int64)
         kept = np.ones(len(data), bool)
-        for before in range(2, 9):  # of each length one zero stays, which parts it from the string before it
+        for before in range(2, 9):  # one zero of each length is kept, as the separator from the string before it
             kept[begins - before] = False
         joined = np.frombuffer(data, np.uint8)[kept].tobytes()
-        if joined.count(0) == len(begins):  # else a string has that character itself
-            with suppress(UnicodeDecodeError):  # which one it is, is said below
+        if joined.count(0) == len(begins):  # else a string contains a zero
+            with suppress(UnicodeDecodeError):  # the error with its place is raised below
                 return joined.decode("utf-8").split("\0")[1:]
         places = zip(begins.tolist(), [*(begins[1:] - 8).tolist(), len(data)], strict=True) if len(begins) else ()
         return [_text(self._path, data[begin:end]) for begin, end in places]
@@ -111,24 +110,24 @@ Value: TypeAlias = "bool | int | float | str | npt.NDArray[Any] | Strings"
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """One tensor, as the table has it."""
+    """One tensor's entry in the table."""
 
     kind: TensorType
-    shape: tuple[int, ...]  # rows first, as everywhere in this package; the file has the numbers of a row first
+    shape: tuple[int, ...]  # rows first, as everywhere in this package; the file has them in reverse order
     begin: int  # counted from the first byte of the file
     end: int
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of itself."""
+    """The header of a file: its metadata and its table of tensors."""
 
     metadata: Mapping[str, Value]
     tensors: Mapping[str, TensorEntry]
 
 
 def architecture_of(path: Path) -> str | None:
-    """What a file says that it is a model of, read from its first entries. None: it does not say so there."""
+    """Return a file's architecture, if it is among the first entries of its metadata; else None."""
     file = None
     try:
         file = OpenFile(path, path)
@@ -150,11 +149,11 @@ def architecture_of(path: Path) -> str | None:
 
 
 def read_header(file: OpenFile) -> Header:
-    """The header of an open file.
+    """Read the header of an open file.
 
     Raises:
-        CorruptCheckpointError: it is not what the format asks for, or describes what the file does not hold.
-        UnsupportedModelError: a tensor is of a type that is not known here, as of a newer format.
+        CorruptCheckpointError: it is malformed, or does not match the file's size.
+        UnsupportedModelError: a tensor is of an unknown type, such as one of a newer format.
     """
     reader = _Reader(file)
     if file.size < 4 or (magic := reader.take(4)) != MAGIC:
@@ -219,19 +218,19 @@ def _unknown_type(path: Path, name: str, number: int) -> UnsupportedModelError:
 
 
 def _alignment(path: Path, metadata: Mapping[str, Value]) -> int:
-    found = metadata.get("general.alignment", 32)
-    if type(found) is not int or not 0 < found <= LARGEST_ALIGNMENT or found & (found - 1):
-        raise CorruptCheckpointError(path, "a power of two as general.alignment", short(found))
-    return found
+    alignment = metadata.get("general.alignment", 32)
+    if type(alignment) is not int or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise CorruptCheckpointError(path, "a power of two as general.alignment", short(alignment))
+    return alignment
 
 
 def _checked_table(file: OpenFile, table: list[_Row], end: int, alignment: int) -> dict[str, TensorEntry]:
-    """The tensors, if each begins where the one before it ends, and all lie inside the file."""
+    """Return the tensors, after a check that each begins where the one before it ends, and all are inside the file."""
     path, start = file.path, _aligned(end, alignment)
-    found: dict[str, TensorEntry] = {}
+    entries: dict[str, TensorEntry] = {}
     position = start
     for row in sorted(table, key=lambda row: row.offset):
-        if row.name in found:
+        if row.name in entries:
             raise CorruptCheckpointError(path, "each tensor once", f"{short(row.name)} twice")
         begin = start + row.offset
         if begin != position:
@@ -242,9 +241,9 @@ def _checked_table(file: OpenFile, table: list[_Row], end: int, alignment: int) 
         if begin + size > file.size:
             expected = f"{begin + size:,} bytes, as its table of tensors says"
             raise CorruptCheckpointError(path, expected, f"{file.size:,} bytes", _INCOMPLETE)
-        found[row.name] = TensorEntry(row.kind, row.shape, begin, begin + size)
+        entries[row.name] = TensorEntry(row.kind, row.shape, begin, begin + size)
         position = _aligned(begin + size, alignment)
-    return found
+    return entries
 
 
 def _aligned(position: int, alignment: int) -> int:
@@ -252,25 +251,25 @@ def _aligned(position: int, alignment: int) -> int:
 
 
 class _Reader:
-    """Takes a header from its file, piece by piece: never more of it than the file has or a header may be long."""
+    """Reads a header from its file, piece by piece: never more than the file has, or than ``MOST_BYTES``."""
 
     def __init__(self, file: OpenFile) -> None:
         self._file, self._known, self.at = file, bytearray(), 0
         self.path = file.path
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes, and go past them."""
+        """Return the next ``count`` bytes, and advance."""
         self._fetch(self.at + count)
-        found = bytes(self._known[self.at : self.at + count])
+        data = bytes(self._known[self.at : self.at + count])
         self.at += count
-        return found
+        return data
 
     def number(self, code: str) -> Any:
-        """Return the next number, as ``struct`` spells its type."""
+        """Return the next number. ``code`` is its type in ``struct``'s notation."""
         return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
 
     def name(self) -> str:
-        """Return the next string, which is a name."""
+        """Return the next string as a name."""
         length = self.number("Q")
         if not 0 < length <= MOST_NAME:
             raise CorruptCheckpointError(self.path, f"names of 1 to {MOST_NAME:,} bytes", f"one of {length:,}")
@@ -287,9 +286,9 @@ class _Reader:
             raise self._unknown(name, kind)
         if kind == _BOOL:
             self._check_bools(name, self._peek(1))
-        found: bool | int | float = self.number(_SCALARS[kind])
-        # The shortest number that is this one in float32: what was written as 1e-6 is meant as that.
-        return float(str(np.float32(found))) if kind == _FLOAT32 else found
+        number: bool | int | float = self.number(_SCALARS[kind])
+        # The shortest decimal number with this float32 value: the writer's 1e-6 stays 1e-6.
+        return float(str(np.float32(number))) if kind == _FLOAT32 else number
 
     def _array(self, name: str) -> Value:
         kind, count = self.number("I"), self.number("Q")
@@ -300,7 +299,7 @@ class _Reader:
         if kind not in _SCALARS:
             raise self._unknown(name, kind)
         dtype = np.dtype(_SCALARS[kind]).newbyteorder("<")
-        if count > MOST_BYTES:  # before it is multiplied: numbers of a million digits take long
+        if count > MOST_BYTES:  # checked before the product
             raise self._too_long(count)
         data = self.take(count * dtype.itemsize)
         if kind == _BOOL:
@@ -308,23 +307,23 @@ class _Reader:
         return np.frombuffer(data, dtype)
 
     def _begins_of_strings(self, count: int) -> npt.NDArray[np.uint32]:
-        """Go past so many strings. Ends where the file does: nothing is allocated for what is only promised."""
+        """Skip ``count`` strings, and return their offsets. No memory is allocated before the strings are seen."""
         begin, left = self.at, count
-        found: list[npt.NDArray[np.uint32]] = []
+        pieces: list[npt.NDArray[np.uint32]] = []
         while left:
             ends = self._end_to_end()[:left]
             if len(ends) < _WORTH_IT:
                 ends = self._one_by_one(min(left, _SOME))
             begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) + (self.at + 8 - begin)
-            found.append(begins.astype(np.uint32))
+            pieces.append(begins.astype(np.uint32))
             self.at, left = self.at + int(ends[-1]), left - len(ends)
-        return np.concatenate(found) if found else np.empty(0, np.uint32)
+        return np.concatenate(pieces) if pieces else np.empty(0, np.uint32)
 
     def _end_to_end(self) -> npt.NDArray[np.int64]:
-        """Where the next strings end, counted from here: as many as can be told from their bytes alone.
+        """Return the ends of the next strings, relative to here: as many as a scan of the bytes can find.
 
-        A string of less than 256 bytes stands behind its length and seven zeros. Where these are, and each string ends
-        where the next one's are, nothing has to be read one by one: a Gemma has a million strings.
+        A string of less than 256 bytes comes after one byte of length and seven zeros. If each string ends where the
+        next such pattern begins, the lengths need not be read one by one: a Gemma has a million strings.
         """
         end = min(self.at + _PIECE, self._file.size, MOST_BYTES)
         self._fetch(end)
@@ -339,9 +338,9 @@ class _Reader:
         return ends[: other[0] if len(other) else len(ends) - 1]
 
     def _one_by_one(self, count: int) -> npt.NDArray[np.int64]:
-        """Where the next strings end, counted from here."""
-        found, at = array("q"), self.at
-        known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # which grows in place
+        """Return the ends of the next ``count`` strings, relative to here."""
+        ends, at = array("q"), self.at
+        known, number, have = self._known, struct.Struct("<Q").unpack_from, len(self._known)  # `_known` grows in place
         for _ in range(count):
             if at + 8 > have:
                 self._fetch(at + 8)
@@ -350,8 +349,8 @@ class _Reader:
             if at > have:
                 self._fetch(at)
                 have = len(known)
-            found.append(at - self.at)
-        return np.frombuffer(found, np.int64)
+            ends.append(at - self.at)
+        return np.frombuffer(ends, np.int64)
 
     def _check_bools(self, name: str, data: bytes) -> None:
         if data.strip(b"\0\1"):
@@ -369,7 +368,7 @@ class _Reader:
         return CorruptCheckpointError(self.path, f"a header of at most {MOST_BYTES:,} bytes", f"{count:,} bytes")
 
     def _fetch(self, end: int) -> None:
-        """Have the bytes up to ``end``."""
+        """Read the file up to ``end``, if that was not done before."""
         if end <= len(self._known):
             return
         if end > self._file.size:

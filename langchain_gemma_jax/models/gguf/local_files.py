@@ -1,4 +1,4 @@
-"""GGUF files that other programs have left on this machine: Ollama's, the Hub's cache, llama.cpp's, LM Studio's."""
+"""GGUF files of other programs on this machine: Ollama, the Hub's cache, llama.cpp, LM Studio."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _DEEPEST = 6  # folders below a cache's
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A model that is here already."""
+    """A model on this machine."""
 
-    source: str  # what ``load`` and ``ChatGemmaJax(model=...)`` take
+    source: str  # the name for ``load`` and ``ChatGemmaJax(model=...)``
     path: Path
     nbytes: int  # on the disk, of all its shards
-    program: str  # whose it is
-    architecture: str | None  # "gemma3", "llama"; None: it does not say
+    program: str  # the program that it belongs to
+    architecture: str | None  # "gemma3", "llama"; None: unknown
 
     @property
     def is_gemma(self) -> bool:
-        """Whether it says that it is a Gemma."""
+        """True if its metadata name a Gemma."""
         return (self.architecture or "").startswith("gemma")
 
 
 def local_files() -> Iterator[LocalFile]:
-    """Every GGUF file of a text model in these programs' folders. Of each no more than the beginning is read."""
+    """Yield every GGUF file of a text model in these programs' folders. Only its beginning is read."""
     for model in ollama_models():
         path = model.path
         yield LocalFile(PREFIX + model.name, path, path.stat().st_size, "Ollama", architecture_of(path))
@@ -53,7 +53,7 @@ def _folders() -> dict[str, Path]:
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the first files of models in a folder and those in it; links to folders are not followed."""
+    """Yield the first file of each model in a folder and its subfolders; links to folders are not followed."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:

@@ -1,7 +1,7 @@
-"""What Ollama has already fetched: its manifests say which of its blobs is a model.
+"""Models in Ollama's store: its manifests name the blobs of a model.
 
-The store is ``OLLAMA_MODELS``, or else where Ollama keeps it for a user or for its service. It is only read. A blob's
-name is the digest of its content, and it has its name only once it is whole: until then it is called ``-partial``.
+The store is ``OLLAMA_MODELS``, or else the place where Ollama keeps it for a user or for its service. It is only read.
+A blob's name is the digest of its content. While it is downloaded, its name has ``-partial`` appended.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _SAMPLING = {
 
 @dataclass(frozen=True)
 class OllamaModel:
-    """A model of the store."""
+    """A model in the store."""
 
     name: str  # as Ollama shows it: "gemma3:4b"
     path: Path  # of the blob, which is a GGUF file
-    defaults: Mapping[str, object] = field(default_factory=dict)  # in the words of a generation_config.json
-    templated: bool = False  # whether a chat template lies beside it, Ollama's own
+    defaults: Mapping[str, object] = field(default_factory=dict)  # with the names of a generation_config.json
+    templated: bool = False  # True: the store has a chat template for it, in Ollama's own format
     encoders: Path | None = None  # the blob of its mmproj file
 
 
 def find_ollama(source: str) -> OllamaModel:
-    """The model that ``"ollama:name:tag"`` means.
+    """Return the model ``"ollama:name:tag"``.
 
     Raises:
-        InputError: this cannot be a name of Ollama's.
-        CheckpointNotFoundError: the store has no such model, or has not fetched it whole.
-        CorruptCheckpointError: what the store has of it is damaged.
+        InputError: this is not a valid name of a model in Ollama.
+        CheckpointNotFoundError: the store has no such model, or only a part of it.
+        CorruptCheckpointError: its manifest or a blob is damaged.
         CheckpointError: the store cannot be read.
         UnsupportedModelError: it is an adapter over another model.
     """
@@ -91,18 +91,18 @@ def _model(manifest: Path, name: str) -> OllamaModel:
     defaults: Mapping[str, object] = {}
     if f"{_KIND}params" in layers:
         shown = _blob(manifest, name, *layers[f"{_KIND}params"])
-        found = parse_object(_small(shown), shown)
-        sampling = {ours: found[theirs] for theirs, ours in _SAMPLING.items() if theirs in found}
+        params = parse_object(_small(shown), shown)
+        sampling = {ours: params[theirs] for theirs, ours in _SAMPLING.items() if theirs in params}
         defaults = {"do_sample": True, **sampling} if sampling else {}
     encoders = _blob(manifest, name, *layers[projector]) if (projector := f"{_KIND}projector") in layers else None
     return OllamaModel(name, path, defaults, f"{_KIND}template" in layers, encoders)
 
 
 def _layers(manifest: Path) -> dict[str, tuple[str, int]]:
-    """Return digest and size of each layer, by its kind."""
-    found = parse_object(_small(manifest), manifest).get("layers")
+    """Return digest and size of each layer, by kind."""
+    entries = parse_object(_small(manifest), manifest).get("layers")
     layers: dict[str, tuple[str, int]] = {}
-    for layer in found if isinstance(found, list) else [None]:
+    for layer in entries if isinstance(entries, list) else [None]:
         fields = layer if isinstance(layer, dict) else {}
         kind, digest, size = (fields.get(key) for key in ("mediaType", "digest", "size"))
         known = isinstance(kind, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)
@@ -149,7 +149,7 @@ def _not_there(manifest: Path, name: str) -> CheckpointNotFoundError:
 
 
 def ollama_models() -> Iterator[OllamaModel]:
-    """Every model of the store that is whole. What cannot be read is passed over."""
+    """Yield every complete model of the store. Unreadable ones are skipped."""
     for name, _ in _names(config.ollama_models()):
         try:
             yield find_ollama(PREFIX + name)
@@ -158,12 +158,12 @@ def ollama_models() -> Iterator[OllamaModel]:
 
 
 def _names(root: Path) -> list[tuple[str, Path]]:
-    """Return the names of what has a manifest, as Ollama shows them."""
-    found = []
+    """Return name and path of every manifest, with the names that Ollama shows."""
+    names = []
     for path in sorted((root / "manifests").glob("*/*/*/*")):
         registry, owner, name, tag = path.relative_to(root / "manifests").parts
         shown = [part for part, usual in ((registry, REGISTRY), (owner, LIBRARY)) if part != usual]
         if registry != REGISTRY:
             shown = [registry, owner]
-        found.append(("/".join([*shown, name]) + f":{tag}", path))
-    return found
+        names.append(("/".join([*shown, name]) + f":{tag}", path))
+    return names

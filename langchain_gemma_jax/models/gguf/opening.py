@@ -1,4 +1,4 @@
-"""A Gemma in a GGUF file: opened, and everything checked but its weights."""
+"""Opens a Gemma in a GGUF file, and checks everything but its weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SAMPLING = {
 _WHOLE = ("top_k",)
 _TEMPLATE = "tokenizer.chat_template"
 _FORMATS = {"<|turn>": "gemma4", "<start_function_call>": "function_gemma", "<start_of_turn>": "gemma"}
-"""Which format a marker belongs to. Templates of the later ones may have an earlier one's markers too."""
+"""The format of each marker, newest first: templates of newer formats may have markers of older ones too."""
 
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file's model, open, and what else the file says of it."""
+    """A file's open model, and the file's metadata."""
 
     checkpoint: BlockCheckpoint
     metadata: Metadata
@@ -38,13 +38,13 @@ class OpenedFile:
     @property
     def dtype(self) -> str | None:
         """The dtype of the embedding, if it is dense. None: it is packed."""
-        found = self.checkpoint.tensors.dtype(EMBED)
-        return found if found in {"float32", "bfloat16", "float16"} else None
+        dtype = self.checkpoint.tensors.dtype(EMBED)
+        return dtype if dtype in {"float32", "bfloat16", "float16"} else None
 
     def chat_format(self, control_tokens: Collection[str]) -> ChatFormat:
-        """Return the chat format that the file's template writes, if the vocabulary has what that needs.
+        """Return the chat format of the file's template, if the vocabulary has that format's control tokens.
 
-        A template is a program. It is searched for markers, as any text, and never run.
+        A template is a program. It is searched for markers as plain text, and never run.
         """
         template = self.metadata.text(_TEMPLATE, "")
         named = (name for marker, name in _FORMATS.items() if marker in template and marker in control_tokens)
@@ -52,11 +52,11 @@ class OpenedFile:
 
 
 def open_gguf(path: Path) -> OpenedFile:
-    """Open a file. Headers are read and checked; no tensor of a weight is.
+    """Open a file. Headers are read and checked, but no weights.
 
     Raises:
         CheckpointError: the file cannot be used. The subclass says why.
-        ConfigError, UnsupportedModelError: its metadata cannot be understood, or describe another kind of model.
+        ConfigError, UnsupportedModelError: its metadata are malformed, or describe another kind of model.
     """
     try:
         source = open_source(path)
@@ -75,21 +75,21 @@ def open_gguf(path: Path) -> OpenedFile:
 
 
 def sampling_defaults(metadata: Metadata) -> Mapping[str, object]:
-    """The sampling that a file's authors recommend, in the words of a ``generation_config.json``."""
-    found: dict[str, object] = {}
+    """Return the sampling settings that a file recommends, with the names of a ``generation_config.json``."""
+    settings: dict[str, object] = {}
     for ours, theirs in _SAMPLING.items():
         name = f"general.sampling.{theirs}"
         value = metadata.whole(name) if ours in _WHOLE else metadata.number(name)
         if value is not None:
-            found[ours] = value
-    return {"do_sample": True, **found} if found else {}
+            settings[ours] = value
+    return {"do_sample": True, **settings} if settings else {}
 
 
 def only_gguf(folder: Path) -> Path | None:
-    """The GGUF file of a folder that has no other kind of model. None: it has none.
+    """Return the GGUF file of a folder without safetensors. None: it has no GGUF file, or has safetensors.
 
     Raises:
-        CheckpointNotFoundError: it has several models, none of them the usual one.
+        CheckpointNotFoundError: it has several models, none of them of the usual quantisation.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""The conformer of Gemma 4's small sizes: what was heard in the last half second, layer by layer."""
+"""The conformer of Gemma 4's small sizes, whose layers attend to about the last half second."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from langchain_gemma_jax.models.seams.media_encoder import (
 )
 
 _EXACT = jax.lax.Precision.HIGHEST
-_FURTHEST = 1e10  # activations are cut there
-_UNSEEN = -1e9  # scores of what is not heard
-_NORM_EPS = 1e-6  # of those norms that the configuration does not speak of
+_FURTHEST = 1e10  # activations are clipped to it
+_UNSEEN = -1e9  # scores of masked tokens
+_NORM_EPS = 1e-6  # of norms that the configuration has no epsilon for
 _CHANNELS = ("NCHW", "OIHW", "NCHW")
 
 
 @dataclass(frozen=True)
 class Conformer(MediaEncoder):
-    """Two halvings of a spectrogram, layers that look back a little, and a projection."""
+    """An encoder that halves a spectrogram twice, runs layers with a short look-back, and projects the result."""
 
     tokens: tuple[int, ...]
     width: int
@@ -43,8 +43,8 @@ class Conformer(MediaEncoder):
     heads: int
     channels: tuple[int, int]
     kernel: int  # of the convolution over time
-    back: int  # tokens that each sees, itself included
-    reach: int  # the distances that have a place of their own
+    back: int  # tokens that each token sees, itself included
+    reach: int  # number of relative distances with a position embedding
     cap: float
     residual: float
     eps: float
@@ -78,25 +78,25 @@ class Conformer(MediaEncoder):
         }
 
         def layer(index: int) -> dict[str, Tensor]:
-            here, found = f"{at}layers.{index}.", dict[str, Tensor]()
+            here, arrays = f"{at}layers.{index}.", dict[str, Tensor]()
 
             def matrix(key: str, name: str, outputs: int, inputs: int) -> None:
-                found[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
-                found.update(limits(key, f"{here}{name}") if self.clipped else {})
+                arrays[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
+                arrays.update(limits(key, f"{here}{name}") if self.clipped else {})
 
             for number in "12":
                 name = f"feed_forward{number}"
                 matrix(f"ffw{number}_up", f"{name}.ffw_layer_1", 4 * width, width)
                 matrix(f"ffw{number}_down", f"{name}.ffw_layer_2", width, 4 * width)
                 for side in ("pre", "post"):
-                    found[f"ffw{number}_{side}"] = Tensor(f"{here}{name}.{side}_layer_norm.weight", (width,))
+                    arrays[f"ffw{number}_{side}"] = Tensor(f"{here}{name}.{side}_layer_norm.weight", (width,))
             for key, name in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("post", "post")):
                 matrix(key, f"self_attn.{name}", width, width)
-            found["relative"] = Tensor(f"{here}self_attn.relative_k_proj.weight", (width, width))
-            found["scale"] = Tensor(f"{here}self_attn.per_dim_scale", (width // self.heads,))
+            arrays["relative"] = Tensor(f"{here}self_attn.relative_k_proj.weight", (width, width))
+            arrays["scale"] = Tensor(f"{here}self_attn.per_dim_scale", (width // self.heads,))
             matrix("conv_in", "lconv1d.linear_start", 2 * width, width)
             matrix("conv_out", "lconv1d.linear_end", width, width)
-            found["conv"] = Tensor(
+            arrays["conv"] = Tensor(
                 f"{here}lconv1d.depthwise_conv1d.weight", (width, self.kernel), (width, 1, self.kernel)
             )
             for key, name in (
@@ -106,8 +106,8 @@ class Conformer(MediaEncoder):
                 ("attn_post", "norm_post_attn"),
                 ("last", "norm_out"),
             ):
-                found[key] = Tensor(f"{here}{name}.weight", (width,))
-            return found
+                arrays[key] = Tensor(f"{here}{name}.weight", (width,))
+            return arrays
 
         end = {
             "output": Tensor(f"{at}output_proj.weight", (self.output_width, width)),
@@ -173,7 +173,7 @@ class Conformer(MediaEncoder):
         return clipped(jax.nn.silu(rms_norm(_cut(h), arrays["conv_norm"], self.eps)), arrays, "conv_out")
 
     def _distances(self) -> np.ndarray:
-        """A vector for each distance: sines, then cosines, from fast to slow."""
+        """Return a vector for each distance: sines, then cosines, from fast to slow."""
         half = self.width // 2
         rates = np.exp(np.arange(half) * -(math.log(10_000.0) / max(half - 1, 1)))
         angles = np.arange(self.reach)[:, None] * rates[None, :]

@@ -1,4 +1,4 @@
-"""Sounds as Gemma 4's small sizes are given them: the logarithm of how loud each pitch is, every ten milliseconds."""
+"""The input of Gemma 4's audio encoder: the logarithm of the loudness of each pitch, every ten milliseconds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from langchain_gemma_jax.media.medium import SAMPLE_RATE, Sound
 from langchain_gemma_jax.models.seams.media_support import PlacedMedium, SoundRules
 
 PITCHES = 128
-FRAME, HOP, SPECTRUM = 320, 160, 512  # samples of a frame, between two of them, and what they are filled up to
-SILENCE = 1e-3  # what is added before the logarithm
-HALVED = 4  # frames of a soft token: the encoder halves them twice
+FRAME, HOP, SPECTRUM = 320, 160, 512  # samples of a frame, between two frames, and of a frame with padding
+SILENCE = 1e-3  # added before the logarithm
+HALVED = 4  # frames of a soft token: the encoder halves their number twice
 
 Floats = npt.NDArray[np.float32]
 
 
 def spectrogram(samples: Floats) -> Floats:
-    """Return ``[frame, pitch]`` of a sound: half a frame of silence goes before it, and what is no whole frame goes."""
+    """Return ``[frame, pitch]`` of a sound. Half a frame of silence is put first; an incomplete frame is dropped."""
     padded = np.pad(samples.astype(np.float64), (FRAME // 2, 0))
     count = max(0, (len(padded) - FRAME - 1) // HOP + 1)
     at = np.arange(count)[:, None] * HOP + np.arange(FRAME)[None, :]
@@ -33,7 +33,7 @@ def spectrogram(samples: Floats) -> Floats:
 
 @cache
 def _pitches() -> npt.NDArray[np.float64]:
-    """How much of each frequency is in each pitch: triangles that are equally wide on the mel scale."""
+    """Return the weight of each frequency in each pitch: triangles of equal width on the mel scale."""
     highest = 2595.0 * np.log10(1.0 + SAMPLE_RATE / 2 / 700.0)
     corners = 700.0 * (10.0 ** (np.linspace(0.0, highest, PITCHES + 2) / 2595.0) - 1.0)
     apart = corners[None, :] - np.linspace(0, SAMPLE_RATE // 2, SPECTRUM // 2 + 1)[:, None]
@@ -44,14 +44,14 @@ def _pitches() -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class SpectralSounds(SoundRules):
-    """Sounds as spectrograms, of which every forty milliseconds become a soft token."""
+    """Sounds as spectrograms, with a soft token for every forty milliseconds."""
 
     sizes: tuple[int, ...]  # soft tokens of the encoder's programs
     before: tuple[int, ...]
     placeholder: int
     after: tuple[int, ...]
 
-    VERSION = b"gemma4-spectrogram-1"  # of what is done here
+    VERSION = b"gemma4-spectrogram-1"  # of this preparation, as a part of digests
 
     @property
     def most_soft_tokens(self) -> int:

@@ -1,7 +1,7 @@
-"""A model's files by its id, from the Hugging Face Hub or from a mirror of it.
+"""Download of a model's files by its id, from the Hugging Face Hub or a mirror of it.
 
-``huggingface_hub`` transfers, resumes and caches. This module decides what is fetched, refuses what is
-never opened (pickles), and notices what does not fit on the disk or did not arrive whole.
+``huggingface_hub`` transfers, resumes and caches. This module selects the files, refuses pickles, and
+detects a full disk and incomplete files.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _BESIDE_WEIGHTS = frozenset(
     | {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config.json", "processor_config.json"}
 )
 
-_MOST_BYTES = 1 << 63  # no file is so large
-_PAUSES = (1.0, 3.0)  # seconds before the Hub is asked again, after it answered that it is busy or broken
-_ROUNDS = 3  # a branch that moves during the transfer is followed so often
+_MOST_BYTES = 1 << 63  # more than any file has
+_PAUSES = (1.0, 3.0)  # seconds before each retry, after the Hub answered that it is busy or broken
+_ROUNDS = 3  # downloads of a branch that moves during the transfer
 
 
 def download(
@@ -63,11 +63,11 @@ def download(
     stop: Stop | None = None,
     file: str | None = None,
 ) -> Path:
-    """Make sure that a model's files are in the local cache, and return their folder, or a GGUF file in it.
+    """Download a model's files unless they are in the local cache, and return their folder, or a GGUF file in it.
 
-    The folder is the snapshot of one commit and holds what ``load`` reads: configuration, tokenizer and
-    the safetensors at the top of the repository, and of an embedding model the folders beside them. Nothing else is
-    fetched, and a pickle never. Only what is not yet in the cache is transferred.
+    The folder is the snapshot of one commit and holds the files that ``load`` reads: configuration, tokenizer and
+    the safetensors at the top of the repository, and the inner folders of an embedding model. Nothing else is
+    downloaded, and never a pickle. Files that are in the cache are not transferred again.
 
     Args:
         model_id: ``"organisation/name"``, as in ``"google/gemma-3-1b-it"``.
@@ -75,20 +75,20 @@ def download(
             the cache needs no network at all.
         token: for gated and private models. When None, huggingface_hub looks for one: in ``HF_TOKEN``,
             then where ``hf auth login`` left it.
-        progress: whether to draw progress bars. When None, only if standard error is a terminal.
-        stop: how another thread can end it, also while the Hub sends nothing.
-        file: the GGUF file that is meant, or its quantisation, as in ``"Q8_0"``.
+        progress: True to draw progress bars. When None, only if standard error is a terminal.
+        stop: lets another thread end the download, also while the Hub sends nothing.
+        file: the name of a GGUF file, or its quantisation, as in ``"Q8_0"``.
 
     Raises:
-        InputError: this cannot be an id, a revision or a token. Nothing was asked of the Hub.
+        InputError: the id, the revision or the token is malformed. No request was sent.
         ModelNotOnHubError: there is no such id, or no such revision.
         GatedModelError: the licence has to be accepted first, or the token is missing or wrong.
         OfflineError: the Hub cannot be reached, and the cache holds no complete copy. If it does, that copy
             is returned, with a warning.
         CheckpointNotFoundError: the repository holds no Gemma in a format that can be read.
-        UnsafeCheckpointError: it holds the weights as pickles only.
-        UnsupportedModelError: it holds an adapter only.
-        CorruptCheckpointError: what arrived is not of the size that the Hub announced.
+        UnsafeCheckpointError: it holds the weights only as pickles.
+        UnsupportedModelError: it holds only an adapter.
+        CorruptCheckpointError: a file has another size than the Hub announced.
         HubError: there is not enough disk space, or the cache cannot be written.
     """
     request = make_request(model_id, revision, token, file)
@@ -154,7 +154,7 @@ def _fetch_with(
         )
         if folder.name == commit:
             _check_arrived(folder, files)
-            return _meant(folder, files)
+            return _path_to_load(folder, files)
     raise HubError(
         f"{request.model_id}: revision {request.revision!r} moved {_ROUNDS} times while it was downloaded. "
         "Pin a commit: revision='<40 hexadecimal digits>'."
@@ -162,7 +162,7 @@ def _fetch_with(
 
 
 def _list(api: HfApi, request: HubRequest, stop: Stop | None) -> tuple[str, Files]:
-    """The commit that the revision is now, and every file in it."""
+    """Return the commit of the revision now, and every file in it."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for pause in (*_PAUSES, None):
@@ -186,26 +186,26 @@ def _list(api: HfApi, request: HubRequest, stop: Stop | None) -> tuple[str, File
 
 
 def _is_listed(name: object, size: object) -> bool:
-    """Whether a file can have this name and this size: huggingface_hub hands on whatever was sent."""
+    """Return True if a listed name and size are valid: huggingface_hub does not check the server's answer."""
     is_size = size is None or (type(size) is int and 0 <= size < _MOST_BYTES)  # `true` is an int to Python
     return is_size and isinstance(name, str) and bool(name) and name.isprintable() and "\\" not in name
 
 
-def _meant(folder: Path, files: Files) -> Path:
-    """What is loaded of these files of a folder: the folder, or the first of its GGUF files."""
+def _path_to_load(folder: Path, files: Files) -> Path:
+    """Return the path to load for these files of a folder: the folder, or the first of its GGUF files."""
     models = text_models(files)
     return folder / models[0] if models else folder
 
 
 def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
-    """What is fetched of all that a repository holds: files at its top, one copy of the weights, no pickle."""
+    """Return the files to download from a repository: those at its top, one copy of the weights, no pickles."""
     model_id = request.model_id
     top = sorted(name for name in listed if "/" not in name)
-    found = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
-    if INDEX in top:  # shards; beside them some repositories keep a second copy, in one file or in other shards
-        weights = [name for name in found if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or found
+    tensors = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
+    if INDEX in top:  # shards; some repositories also keep a second copy, in one file or in other shards
+        weights = [name for name in tensors if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)] or tensors
     else:
-        weights = [SINGLE] if SINGLE in found else found
+        weights = [SINGLE] if SINGLE in tensors else tensors
     if request.file is not None or (not weights and text_models(listed)):
         chosen = choose(listed, request.file, model_id)
         return {name: listed.get(name) for name in (*chosen, *projectors(listed, chosen[0])[:1])}
@@ -231,14 +231,14 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
 
 
 def _check_space(request: HubRequest, names: list[str], total: int) -> None:
-    """Refuse what does not fit on the cache's disk, before the first byte of it."""
+    """Refuse a download that does not fit on the cache's disk, before it begins."""
     from huggingface_hub import snapshot_download
 
     disk = next(folder for folder in (request.cache, *request.cache.parents) if folder.is_dir())
     free = shutil.disk_usage(disk).free
     if total <= free:
         return
-    plan = snapshot_download(  # one request a file, which says what of it is in the cache already
+    plan = snapshot_download(  # one request per file, which tells if it is in the cache already
         request.model_id,
         revision=request.revision,
         allow_patterns=names,
@@ -263,7 +263,7 @@ def _size(count: int) -> str:
 def _check_arrived(folder: Path, files: Files) -> None:
     for name, size in files.items():
         path = folder / name
-        if not path.is_file():  # huggingface_hub gives the folder as it is when the Hub falls silent midway
+        if not path.is_file():  # huggingface_hub returns an incomplete folder if the Hub stops answering
             raise UnreachableError(f"The Hub stopped answering before {name} was there")
         if size is not None and (found := path.stat().st_size) != size:
             _forget(path)
@@ -276,7 +276,7 @@ def _check_arrived(folder: Path, files: Files) -> None:
 
 
 def _bars(*, progress: bool | None) -> type[tqdm]:
-    """huggingface_hub's progress bar, shown or not. HF_HUB_DISABLE_PROGRESS_BARS=1 beats any argument."""
+    """Return huggingface_hub's progress bar, shown or not. HF_HUB_DISABLE_PROGRESS_BARS=1 overrides any argument."""
     from huggingface_hub.utils.tqdm import tqdm
 
     shown = is_wanted(progress=progress)
@@ -292,10 +292,10 @@ def _bars(*, progress: bool | None) -> type[tqdm]:
 
 
 def _cached(request: HubRequest, *, proven: bool) -> Path | None:
-    """The folder of a complete copy in the cache, or None. The Hub is not asked.
+    """Return the folder of a complete copy in the cache, or None. No request is sent.
 
-    huggingface_hub keeps the list of a commit's files when it fetched them as a whole. Without that list
-    (they came one by one, through another program) a copy that looks whole is good enough unless ``proven``.
+    huggingface_hub keeps the list of a commit's files when it downloaded the whole snapshot. Without that list
+    (another program downloaded single files) a copy that looks complete is accepted, unless ``proven``.
     """
     from huggingface_hub import get_cached_repo_tree, snapshot_download
     from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
@@ -307,7 +307,7 @@ def _cached(request: HubRequest, *, proven: bool) -> Path | None:
                 revision=request.revision,
                 cache_dir=request.cache,
                 local_files_only=True,
-                allow_patterns=[],  # only where it is
+                allow_patterns=[],  # to get only the path
             )
         )
         tree = get_cached_repo_tree(request.model_id, revision=folder.name, cache_dir=request.cache)
@@ -316,22 +316,22 @@ def _cached(request: HubRequest, *, proven: bool) -> Path | None:
     except CachedRepoTreeNotFoundError:
         return _whole_copy(folder, request) if not proven else None
     files = _select({file.path: file.size for file in tree}, request)
-    if not proven and (models := text_models(files)):  # it can do without encoders, which other programs do not fetch
+    if not proven and (models := text_models(files)):  # encoders are optional: other programs do not download them
         files = {name: size for name, size in files.items() if name not in projectors(files, models[0])}
     whole = all((folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items())
-    return _meant(folder, files) if whole else None
+    return _path_to_load(folder, files) if whole else None
 
 
 def _whole_copy(folder: Path, request: HubRequest) -> Path | None:
-    """What is loaded of a folder that looks as if it had all files of a model."""
+    """Return the path to load in a folder that looks complete; else None."""
     listed: Files = {path.relative_to(folder).as_posix(): None for path in folder.rglob("*") if path.is_file()}
     try:
         files = _select(listed, request)
     except (CheckpointError, UnsupportedModelError):
         return None
-    found = _meant(folder, files)
-    if found != folder:
-        return found if all((folder / name).is_file() for name in files) else None
+    to_load = _path_to_load(folder, files)
+    if to_load != folder:
+        return to_load if all((folder / name).is_file() for name in files) else None
     return folder if _looks_whole(folder) else None
 
 
@@ -346,7 +346,7 @@ def _looks_whole(folder: Path) -> bool:
 
 
 def _forget_damaged(request: HubRequest, commit: str, files: Files) -> None:
-    """Delete cached files that have another size than they should, so that they are fetched again."""
+    """Delete cached files of a wrong size, so that they are downloaded again."""
     from huggingface_hub import try_to_load_from_cache
 
     for name, size in files.items():
@@ -356,7 +356,7 @@ def _forget_damaged(request: HubRequest, commit: str, files: Files) -> None:
 
 
 def _forget(path: Path) -> None:
-    """Delete a file of a snapshot, and the content that it is a link to if that is in the same model's cache."""
+    """Delete a file of a snapshot; if it is a link to content in the same model's cache, the content too."""
     if path.is_symlink():
         content = Path(os.path.normpath(path.parent / path.readlink()))
         if content.is_relative_to(path.parents[2]):  # models--org--name/snapshots/<commit>/file

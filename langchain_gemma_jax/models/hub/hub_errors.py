@@ -1,7 +1,7 @@
-"""What goes wrong between here and the Hub, in this package's words.
+"""Errors of downloads from the Hub, translated to this package's errors.
 
-huggingface_hub raises its own errors, those of the HTTP client below it, and plain ``OSError``. Which
-client that is depends on the release, so it is never named here.
+huggingface_hub raises its own errors, those of its HTTP client, and plain ``OSError``. The client
+depends on the release, so it is not named here.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 MAY_PASS = frozenset({408, 429, 500, 502, 503, 504})
-"""HTTP answers after which it makes sense to ask again."""
+"""HTTP statuses that may pass: the request is sent again."""
 
 
 class UnreachableError(Exception):
-    """The Hub could not be asked, or gave no answer that is of use. The cache may do instead."""
+    """The Hub could not be reached, or gave no usable answer. The cache may have the model."""
 
 
 @contextmanager
 def explained(request: HubRequest) -> Iterator[None]:
-    """Raise this package's errors, and ``UnreachableError``, in place of everybody else's."""
+    """Translate errors of huggingface_hub and its HTTP client to this package's errors and ``UnreachableError``."""
     from huggingface_hub.errors import HfHubHTTPError
 
     client_error = cast("type[Exception]", HfHubHTTPError.__mro__[1])  # the root of the HTTP client's errors
@@ -71,7 +71,7 @@ def _explain(error: BaseException, request: HubRequest) -> GemmaJaxError | Unrea
 
 
 def _explain_answer(error: HfHubHTTPError, request: HubRequest) -> GemmaJaxError | UnreachableError:
-    """What an HTTP status of 400 or more means."""
+    """Return the error for an HTTP status of 400 or more."""
     from huggingface_hub import errors as hub
 
     model, site, status = request.model_id, request.site, error.response.status_code

@@ -1,7 +1,7 @@
-"""What is asked of the Hub: an id, a revision and a token that can be ones, and where to ask.
+"""A checked request to the Hub: a valid id, revision and token, the endpoint and the cache.
 
-Where is decided by huggingface_hub's environment variables at the time of the call: ``HF_ENDPOINT``,
-``HF_HUB_CACHE``, ``HF_HOME``, ``HF_HUB_OFFLINE`` and ``HF_HUB_ETAG_TIMEOUT``.
+Endpoint and cache come from huggingface_hub's environment variables at the time of the call:
+``HF_ENDPOINT``, ``HF_HUB_CACHE``, ``HF_HOME``, ``HF_HUB_OFFLINE`` and ``HF_HUB_ETAG_TIMEOUT``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True)
 class HubRequest:
-    """A model at a revision, who asks for it, and where."""
+    """A model at a revision, with the token, the endpoint and the cache of the request."""
 
     model_id: str
     revision: str
@@ -37,25 +37,25 @@ class HubRequest:
     cache: Path
     offline: bool
     timeout: float  # seconds until an answer has to begin
-    file: str | None = None  # the GGUF file that is meant, or its quantisation
+    file: str | None = None  # the name of a GGUF file, or its quantisation
 
     @property
     def site(self) -> str:
-        """The endpoint as it may be shown."""
+        """The endpoint without credentials, for messages."""
         url = urlsplit(self.endpoint)
         return urlunsplit(url._replace(netloc=url.netloc.rpartition("@")[2]))
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the revision is a commit: what it holds never changes."""
+        """True if the revision is a commit, whose content never changes."""
         return is_commit(self.revision)
 
 
 def make_request(model_id: object, revision: object, token: str | None, file: str | None = None) -> HubRequest:
-    """A request, if what the caller passed and what the environment says can be one.
+    """Return a request, after a check of the arguments and the environment.
 
     Raises:
-        InputError: it cannot.
+        InputError: one of them is malformed.
     """
     if not isinstance(model_id, str) or not is_model_id(model_id):
         raise InputError(
@@ -87,17 +87,17 @@ def make_request(model_id: object, revision: object, token: str | None, file: st
 
 
 def is_model_id(text: str) -> bool:
-    """Whether this is written as ids are: ``organisation/name``."""
+    """Return True if this has the form of an id: ``organisation/name``."""
     return _ID.fullmatch(text) is not None and _NOT_IN_ID.search(text) is None
 
 
 def is_commit(revision: str) -> bool:
-    """Whether this is a full commit hash."""
+    """Return True for a full commit hash."""
     return _COMMIT.fullmatch(revision) is not None
 
 
 def check_token(token: str) -> None:
-    """Refuse what cannot be sent. The HTTP client would refuse it too, and show it in its error.
+    """Refuse a token that cannot be sent. The HTTP client would refuse it too, but show it in its error.
 
     Raises:
         InputError: it is not one line of printable ASCII.
@@ -110,7 +110,7 @@ def check_token(token: str) -> None:
 
 
 def _constants() -> ModuleType:
-    """huggingface_hub's constants as its environment variables are now, not as they were at its import."""
+    """Return huggingface_hub's constants for the environment variables of now, not those at its import."""
     from huggingface_hub import constants
 
     fresh = module_from_spec(constants.__spec__)

@@ -1,7 +1,7 @@
-"""Stops a download in the midst of an answer, however slowly that drips.
+"""Stopping a download in the middle of an answer, however slow.
 
-huggingface_hub's client hands out what it was sent in pieces of megabytes, and reads in threads of its own. So its
-connections are closed under it, those of this one download: its requests bear an id in a header that servers log.
+huggingface_hub's client returns data in pieces of megabytes, and reads in its own threads. So the connections of this
+one download are closed from outside. Its requests have an id in a header to tell them from others.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 from langchain_gemma_jax.stopping import Stop
 
 _HEADER = "X-Request-Id"
-_hooking = threading.Lock()  # for one change of the client's hooks at a time
+_hooking = threading.Lock()  # held while the client's hooks are changed
 
 
 @contextmanager
 def stoppable(stop: Stop | None, patience: float) -> Iterator[dict[str, str] | None]:
-    """Requests that bear the headers that this gives end soon after ``stop`` was asked for; any others go on.
+    """Yield headers for requests that end soon after ``stop``. Requests without these headers are not affected.
 
     Args:
-        stop: None: nobody can ask, and nothing is done.
-        patience: the seconds that a request waits for the server at a time, if it says nothing of that itself.
+        stop: None: the download cannot be stopped, and no headers are needed.
+        patience: seconds that a request waits for the server at a time, if it sets no timeout itself.
     """
     if stop is None:
         yield None
         return
     stop.check()
     headers = {_HEADER: uuid.uuid4().hex}
-    answers: weakref.WeakSet[Any] = weakref.WeakSet()  # that are on their way
+    answers: weakref.WeakSet[Any] = weakref.WeakSet()  # in transfer
 
     def asks(request: Any) -> None:
         if request.headers.get(_HEADER) == headers[_HEADER]:
@@ -62,7 +62,7 @@ def stoppable(stop: Stop | None, patience: float) -> Iterator[dict[str, str] | N
 
 @contextmanager
 def _hooked(asks: Any, answered: Any) -> Iterator[None]:
-    """Have huggingface_hub's client call both functions."""
+    """Add both functions to the hooks of huggingface_hub's client, and remove them at the end."""
     from huggingface_hub import get_session
 
     client: Any = get_session()
@@ -83,7 +83,7 @@ def _hooked(asks: Any, answered: Any) -> Iterator[None]:
 
 
 def _watched(pieces: Any, stop: Stop) -> Any:
-    """The pieces of an answer as they come. Why they end is that it was to end, and not that the server hung up."""
+    """Return ``pieces`` with a check of ``stop`` at each one, so that a stop is not reported as a lost connection."""
 
     def watched(*args: Any, **options: Any) -> Iterator[bytes]:
         try:
@@ -98,7 +98,7 @@ def _watched(pieces: Any, stop: Stop) -> Any:
 
 
 def _hang_up(response: Any) -> None:
-    """Close a connection for good, also while another thread reads from it. Not one that others have by now."""
+    """Shut down an answer's connection, also while another thread reads from it; not if the client has it back."""
     if not response.is_closed and (stream := response.extensions.get("network_stream")) is not None:
         with suppress(OSError, AttributeError, TypeError):
             socket.socket.shutdown(stream.get_extra_info("socket"), socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What whoever named a model may have meant: ids of published models, for names that are none."""
+"""Suggestions for an unknown model name: ids of published models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIVE = re.compile(r"-(e\d+b)$")  # Gemma 4's sizes with an E are written larg
 
 
 def hub_id(size: str) -> str:
-    """Return the id of a published size, as it was tuned to follow instructions.
+    """Return the id of the instruction-tuned model of a published size.
 
     >>> hub_id("gemma-3-1b"), hub_id("gemma-4-e2b")
     ('google/gemma-3-1b-it', 'google/gemma-4-E2B-it')
@@ -23,7 +23,7 @@ def hub_id(size: str) -> str:
 
 
 def meant_by(name: str) -> str | None:
-    """Return the name of a model that may have been meant by one that means nothing; None if there is no guess.
+    """Return the name of a model that is close to an unknown name; None if there is none.
 
     >>> meant_by("gemma-3-1b-it"), meant_by("gemma3:4b"), meant_by("sprout_m")
     ('google/gemma-3-1b-it', 'google/gemma-3-4b-it', 'sprout-m')
@@ -32,8 +32,8 @@ def meant_by(name: str) -> str | None:
     """
     if "://" in name or name.startswith(("huggingface.co/", "hf.co/")):
         path = urlsplit(name if "://" in name else f"//{name}").path
-        found = "/".join(path.strip("/").split("/")[:2])
-        return found if is_model_id(found) else None
+        model_id = "/".join(path.strip("/").split("/")[:2])
+        return model_id if is_model_id(model_id) else None
     # As Ollama writes it, gemma3:4b-it-q4_K_M is gemma-3-4b-it.
     plain = re.sub(r"[:_ ]+", "-", name.lower().rpartition("/")[2])
     plain = re.sub(r"^gemma(\d)", r"gemma-\1", re.sub(r"-it-.*$", "-it", plain))

@@ -1,4 +1,4 @@
-"""Progress bars: whether to draw one, and the one of loading. Fetching draws huggingface_hub's own."""
+"""The progress bar of loading. Downloads draw huggingface_hub's own bars."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 
 def is_wanted(*, progress: bool | None) -> bool:
-    """What the caller said; or, for None, whether standard error is a terminal."""
+    """Return True if a bar is to be drawn: as the caller asked; for None, if standard error is a terminal."""
     return progress if progress is not None else sys.stderr is not None and sys.stderr.isatty()
 
 
 @contextmanager
 def loading_bar(name: str, total: int, *, progress: bool | None) -> Iterator[Callable[[int], None] | None]:
-    """Something to call with each array's bytes, or nothing."""
+    """Yield a function to call with the bytes of each array; None if no bar is drawn."""
     if not is_wanted(progress=progress):
         yield None
         return

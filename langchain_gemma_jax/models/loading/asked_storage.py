@@ -1,4 +1,4 @@
-"""How a model's matrices are stored and multiplied: what a caller asks for, and what its files leave open."""
+"""The choice of a model's storage: from a caller's options and the format of the model's files."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ BY_KERNEL = Attention(AttentionForm.KERNEL, AttentionForm.KERNEL)
 
 @dataclass(frozen=True)
 class AskedStorage:
-    """What a caller says of how matrices are stored and multiplied, beside a recipe."""
+    """A caller's options of how matrices are stored and multiplied, in addition to a recipe."""
 
     weights: str | None
     activations: str | None
     divided: bool  # among devices
-    unasked: str | None = None  # activations where the caller says nothing; None: what is fastest
+    default_activations: str | None = None  # where ``activations`` is None; None: the fastest
 
-    def beside(self, recipe: Recipe) -> AskedStorage:
-        """Return the same for a caller's own recipe: where it leaves more to XLA, nothing is rounded unasked.
+    def for_own_recipe(self, recipe: Recipe) -> AskedStorage:
+        """Return the options for a caller's own recipe: where XLA does some operations, rounding is off by default.
 
-        What XLA makes of several rows can differ in its last bits from what it makes of one.
+        XLA's results for several rows can differ in their last bits from those for one row.
         """
         by_kernels = recipe.attention == BY_KERNEL and recipe.between is BetweenForm.KERNEL
         if self.activations is not None or by_kernels or not recipe.storage.dense:
             return self
-        return replace(self, unasked="float32")
+        return replace(self, default_activations="float32")
 
     def recipe_for(self, checkpoint: Checkpoint[Any], recipe: Recipe) -> Recipe:
         """Return the recipe with the storage that the files or the caller ask for.
 
         Raises:
-            InputError, UnsupportedModelError: what is asked for does not go together, or not with these files.
+            InputError, UnsupportedModelError: the options contradict each other, or do not fit these files.
         """
         if checkpoint.packed:
             return self._as_in_file(checkpoint, recipe)
@@ -77,19 +77,20 @@ class AskedStorage:
         storage = checkpoint.storage(recipe.dtype, self._forms(recipe.storage))
         if storage.has_dense(checkpoint.config, recipe.dtype):
             return replace(recipe, storage=storage)
-        return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # how dense ones are multiplied says nothing
+        return replace(recipe, storage=storage, layers=PLAIN, embed=PLAIN)  # there are no dense matrices to plan for
 
     def _forms(self, storage: Storage) -> BlockForms:
-        """Return how matrices in blocks are multiplied: as a storage says that brings it, else as is fastest here."""
+        """Return the forms of product of matrices in blocks: the storage's own, else the fastest ones here."""
         if (forms := storage.block_forms) is None:
-            return choose_block_forms(self.activations or self.unasked, divided=self.divided)
+            return choose_block_forms(self.activations or self.default_activations, divided=self.divided)
         return forms if self.activations is None else replace(forms, activations=self.activations)
 
 
 def exact(recipe: Recipe) -> Recipe:
-    """Return a recipe that was chosen here as one in which a token is the same to the bit however it was read.
+    """Return a chosen recipe with exact reuse: a token's keys and values have the same bits in chunks of any length.
 
-    Rounding to eight bits makes much of a last bit, and attention by XLA gives another one in a longer chunk.
+    Rounding to eight bits amplifies a difference in the last bit, and XLA's attention has such differences between
+    chunks of different lengths. So where activations are rounded by kernels, kernels attend too.
     """
     if not recipe.storage.rounds_by_kernel:
         return recipe

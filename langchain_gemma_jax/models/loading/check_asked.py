@@ -1,4 +1,4 @@
-"""Checks of what a caller asks for that need no file: they come before anything is fetched."""
+"""Checks of a caller's options that need no file: they run before a download."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_gemma_jax.models.torchax.asked import is_for_torchax, refuse_for_
 def check_asked(
     source: object, how: HowToLoad, *, recipe: Recipe | None = None, device: jax.Device | Placement | None = None
 ) -> None:
-    """Refuse what no file could make possible.
+    """Refuse options that are wrong for every file.
 
     Raises:
         InputError: an argument is not possible, or does not go with another.
@@ -32,10 +32,10 @@ def check_asked(
 
 
 def asked_dtype(dtype: str | None, recipe: Recipe | None) -> str | None:
-    """Return the dtype that a caller asked for, by itself or with a recipe. None: with neither.
+    """Return the dtype that a caller asked for, as an option or in a recipe. None: in neither.
 
     Raises:
-        InputError: there is no such dtype, or it is not the recipe's; or the recipe's cache has an impossible one.
+        InputError: the dtype is unknown or differs from the recipe's, or the recipe's ``cache_dtype`` is unknown.
     """
     if dtype is not None and dtype not in ITEM_BYTES:
         raise InputError(f"dtype: expected one of {', '.join(ITEM_BYTES)} or None, found {dtype!r}.")

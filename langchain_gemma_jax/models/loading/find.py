@@ -1,4 +1,4 @@
-"""A model's files by the name that a caller gives it: found, and fetched if need be."""
+"""The first step of loading: find a model's files by a caller's name for the model, and download them if necessary."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from langchain_gemma_jax.stopping import Stop
 
 
 @dataclass(frozen=True)
-class FoundFiles:
-    """Where a model's files are, and what is kept beside them."""
+class SourceFiles:
+    """The path of a model's files, and facts that are stored with them."""
 
     path: Path
     name: str
-    defaults: Mapping[str, object] = field(default_factory=dict)  # for generating
-    templated: bool = False  # a chat template is there
-    encoders: Path | None = None  # of pictures and sounds, where it is not their folder that says which these are
-    by_torch: bool = False  # transformers' code runs it
+    defaults: Mapping[str, object] = field(default_factory=dict)  # of sampling
+    templated: bool = False  # True: there is a chat template
+    encoders: Path | None = None  # the file of picture and sound encoders; None: look for it in the model's folder
+    by_torch: bool = False  # True: transformers' code runs the model
 
 
 def find(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
-) -> FoundFiles:
-    """Find a model's files, and fetch them if need be.
+) -> SourceFiles:
+    """Find a model's files, and download them if necessary.
 
     Raises:
-        UnknownModelError: there is no such folder or file, and it is no id on the Hub. HubError: fetching failed.
-        InputError: a revision of what is not on the Hub. InstallationError: what it needs to run is missing.
+        UnknownModelError: ``source`` is no folder, no file and no id on the Hub. HubError: the download failed.
+        InputError: a revision was given for a local model. InstallationError: a library that it needs is missing.
     """
     if torchax.is_for_torchax(source):
         from langchain_gemma_jax.models.torchax.versions import check_versions
@@ -46,7 +46,7 @@ def find(
     return _find(source, how, progress=progress, stop=stop)
 
 
-def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> FoundFiles:
+def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> SourceFiles:
     if (own := embedded_folder(source)) is not None:
         source = own
     path = Path(os.path.expanduser(source))  # noqa: PTH111  which never raises, as os.path.exists never does
@@ -56,10 +56,10 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         where = str(path) if here else source
         raise InputError(f"revision={how.revision!r} is for models on the Hub, and {str(where)!r} is here already.")
     if here:
-        return FoundFiles(path, path.stem if path.is_file() else path.resolve().name)
+        return SourceFiles(path, path.stem if path.is_file() else path.resolve().name)
     if in_ollama:
         kept = find_ollama(str(source))
-        return FoundFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
+        return SourceFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
     model_id, _, file = str(source).partition(":")
     check_name(str(source))
     from langchain_gemma_jax.models.hub.download import download
@@ -68,7 +68,7 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         fetched = download(
             model_id, revision=how.revision, token=how.token, progress=progress, stop=stop, file=file or None
         )
-        return FoundFiles(fetched, str(source))
+        return SourceFiles(fetched, str(source))
     except (ModelNotOnHubError, OfflineError) as error:
         error.add_note(f"If a folder or file was meant: there is none at {path.absolute()}.")
         raise

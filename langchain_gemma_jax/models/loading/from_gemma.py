@@ -1,4 +1,4 @@
-"""Serve weights that live in the official library: the tree that it loaded, tuned or trained."""
+"""A model from parameters of the official library: a tree that it loaded, tuned or trained."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def from_gemma(
     tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
     config: ModelConfig | None = None,
 ) -> Model:
-    """Make a model of the official library, with its parameters, one of this package.
+    """Convert a model of the official library, with its parameters, to a model of this package.
 
         model = gm.nn.Gemma3_1B()
         params = gm.ckpts.load_params(...)                      # or what your training made
         served = from_gemma(model, params, tokenizer="./gemma-3-1b-it")
 
-    The parameters are copied, one array at a time; ``params`` stays yours, and later changes to it do not
-    show here. Of a multimodal model the text tower is taken.
+    The parameters are copied, one array at a time. ``params`` stays yours, and later changes to it have no
+    effect here. Of a multimodal model only the text tower is taken.
 
     Args:
         model: the library's module, such as ``gm.nn.Gemma3_1B()``. Only its configuration is read.
         params: its tree, as the library loads and saves it, with or without ``{"params": ...}`` around it.
         dtype: of the matrices on the device: "bfloat16", "float32" or "float16". The tree's own by default,
             but float32 for a float16 one.
-        recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest on this
+        recipe: the memory layout and the products of matrices, and so their dtype. By default the fastest on this
             machine.
-        device: where the weights go, a device or a placement. By default the first device of JAX.
-        tokenizer: one that is loaded, or the folder that its ``tokenizer.json`` or ``tokenizer.model`` is in.
+        device: the device or placement of the weights. By default the first device of JAX.
+        tokenizer: a loaded tokenizer, or the folder of its ``tokenizer.json`` or ``tokenizer.model``.
             Without it the model computes, and raises ``TokenizerError`` as soon as there is text to encode.
-        config: the architecture, instead of what ``model`` says.
+        config: the architecture, instead of the one in ``model``.
 
     Raises:
-        InputError: an argument is not possible; among these ``UnsupportedModelError`` for a Gemma 3n, LoRA
-            adapters (merge them first) or quantised weights, and ``ConfigError`` for what is no Gemma.
-        CheckpointError: the tree is not that of this model; or the tokenizer cannot be used.
+        InputError: an argument is wrong; among these ``UnsupportedModelError`` for a Gemma 3n, LoRA
+            adapters (merge them first) or quantised weights, and ``ConfigError`` for a model that is no Gemma.
+        CheckpointError: the tree belongs to another model, or the tokenizer cannot be used.
 
     Nothing stays on the device after an error.
     """
@@ -71,11 +71,11 @@ def from_gemma(
     naming = find_naming(config, source.tower)
     check_all_used(config, naming, source.tower, source.location)
     dtype = asked or default_dtype(source, naming, config)
-    found = _tokenizer(tokenizer, name)
+    loaded_tokenizer = _tokenizer(tokenizer, name)
     where = placement_of(device)
     recipe = recipe or choose_recipe(dtype, divided=not where.one_device)
     placed = place(source, naming, config, dtype, recipe.layout, where, storage=recipe.storage)
-    return Model(Gemma(config), placed, found, recipe, name, placed=where)
+    return Model(Gemma(config), placed, loaded_tokenizer, recipe, name, placed=where)
 
 
 def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> Tokenizer:
@@ -85,13 +85,13 @@ def _tokenizer(given: Tokenizer | str | os.PathLike[str] | None, name: str) -> T
 
 
 class _NoTokenizer:
-    """A stand-in for a tokenizer that was not given: whatever is asked of it is an error that says so."""
+    """A placeholder for a missing tokenizer: using any attribute raises an error that says so."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, wanted: str) -> object:
-        if wanted.startswith("__"):  # Python's own protocols, which ask whether there is something
+        if wanted.startswith("__"):  # Python's protocols test whether such an attribute exists
             raise AttributeError(wanted)
         raise TokenizerError(
             f"from_gemma({self._name}, ...)",

@@ -1,4 +1,4 @@
-"""A model from a folder, a file or the Hub, loaded in one call: its files found and open, planned, read."""
+"""All three steps of loading in one call: open a model's files, plan it, read its weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.reentry import Inside
 from langchain_gemma_jax.stopping import Stop
 
-_loading = Inside("it loaded a model")  # which takes locks, on files too, that a signal handler would wait for
+_loading = Inside("it loaded a model")  # loading holds locks, some on files: a signal handler that loads would deadlock
 
 
 @_loading.here()
@@ -32,7 +32,7 @@ def load(
     stop: Stop | None = None,
     **how: Unpack[LoadOptions],
 ) -> Model:
-    """Load a Gemma, ready to run.
+    """Load a model, ready to run.
 
         model = load("sprout-m")
         model = load("google/gemma-3-1b-it")
@@ -42,14 +42,15 @@ def load(
 
     Args:
         source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a model's id
-            on the Hugging Face Hub, with ":" and a quantisation or a file's name behind it for a GGUF file there;
+            on the Hugging Face Hub, with ":" and a quantisation or a file's name after it for a GGUF file there;
             or "ollama:" and the name of a model that Ollama has fetched; or "torchax:" and a folder or an id, for a
-            model of another family, run by transformers' code. A string that names a folder or a file means that one.
-        recipe: how matrices lie in memory and are multiplied, and so their dtype. By default the fastest
+            model of another family, run by transformers' code. A string that is the path of a folder or a file always
+            means that one.
+        recipe: the memory layout and the products of matrices, and so their dtype. By default the fastest
             on this machine.
-        device: where the weights go, a device or a placement. By default the first device of JAX.
-        progress: whether to draw a progress bar. By default, if standard error is a terminal.
-        stop: how another thread can end it while its files are fetched.
+        device: the device or placement of the weights. By default the first device of JAX.
+        progress: True to draw a progress bar. By default, if standard error is a terminal.
+        stop: lets another thread end the download of the files.
         how: further options:
 
             * ``dtype`` of the matrices on the device, "bfloat16", "float32" or "float16". The checkpoint's own by
@@ -58,17 +59,18 @@ def load(
             * ``revision``, on the Hub: a branch, tag or commit.
             * ``token``, on the Hub, for gated models. By default the one that huggingface_hub finds. A folder needs
               none.
-            * ``weights``: how matrices are stored, where the files have them dense: "int8" or "int4", packed while
-              they are read (8.5 or 4.5 bits a number). By default as they are in the files.
-            * ``activations``: what packed matrices are multiplied by: "float32", or "int8", rounded to eight bits
-              first. By default "int8" where the package's kernels multiply, which are faster so; else "float32".
-            * ``devices``: instead of ``device``, among how many devices the weights are divided; "auto": the fewest
-              on which they fit.
-            * ``trust_remote_code``: whether Python files in the folder of a model "torchax:..." may be run. They are
-              not, and a model that needs them is refused, unless this is True.
+            * ``weights``: packs matrices that are dense in the files, while they are read: "int8" or "int4" (8.5 or
+              4.5 bits a number). By default they stay as they are in the files.
+            * ``activations``: the type of activations in products with packed matrices: "float32", or "int8", rounded
+              to eight bits first. By default "int8" where the package's kernels multiply, as they are faster with it;
+              else "float32".
+            * ``devices``: instead of ``device``, the number of devices that the weights are divided among; "auto": the
+              fewest on which they fit.
+            * ``trust_remote_code``: True allows Python files in the folder of a model "torchax:..." to be run. By
+              default they are not run, and a model that needs them is refused.
 
     Raises:
-        InputError: an argument is not possible. DevicesError: so many devices are not.
+        InputError: an argument is wrong. DevicesError: the model cannot be divided among this number of devices.
         CheckpointError: the files cannot be used. The subclass says why.
         HubError: the model could not be fetched.
         ForkedError: this process was forked from one that had used JAX.
@@ -85,10 +87,10 @@ def load(
 
 @_loading.here()
 def load_again(like: Model, *, progress: bool | None = None) -> Model:
-    """Load a model from the files that it was read from before: only its weights are read again.
+    """Load a model again from the files that it was loaded from: only its weights are read.
 
     Raises:
-        CheckpointError: the files cannot be used, or are another model's now. Nothing stays on the device.
+        CheckpointError: the files cannot be used, or hold another model now. Nothing stays on the device.
     """
     ancestry.refuse_forked()
     with open_again(like) as opened:

@@ -1,4 +1,4 @@
-"""A loaded model: what it is, its arrays, and all that belongs to them."""
+"""A loaded model: its architecture, its arrays, its tokenizer, and the facts that its files give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadFrom:
-    """The files that a model was read from, as they were then."""
+    """The files that a model was read from, as they were at that time."""
 
     files: Unchanged
     tokenizer: bytes  # a digest of it
@@ -44,12 +44,12 @@ class Model:
     architecture: Architecture
     params: Params = field(repr=False)
     tokenizer: Tokenizer = field(repr=False)
-    recipe: Recipe  # how its matrices lie in memory, and how they are multiplied
+    recipe: Recipe  # its matrices' memory layout and products
     name: str  # the Hub id, or the folder's name
     generation_defaults: Mapping[str, object] = field(default_factory=dict, repr=False)  # its generation_config.json
-    chat_format: ChatFormat = field(default_factory=ChatFormat, repr=False)  # as far as its files say it
-    placed: Placement | None = field(default=None, repr=False)  # where its arrays lie; None: whole, on one device
-    read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were in memory already
+    chat_format: ChatFormat = field(default_factory=ChatFormat, repr=False)  # as far as its files give it
+    placed: Placement | None = field(default=None, repr=False)  # of its arrays; None: whole, on one device
+    read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were already in memory
     encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
 
     @property
@@ -66,33 +66,33 @@ class Model:
 
     @property
     def media(self) -> MediaSupport | None:
-        """What it can see and hear. None: it reads text alone."""
+        """The pictures and sounds that it can take. None: it reads text alone."""
         return None if self.encoders is None else self.encoders.support
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the weights occupy on the device. Known after ``close`` too."""
+        """Bytes of the weights on the device. Also valid after ``close``."""
         return total_bytes(self.params)
 
     @property
     def closed(self) -> bool:
-        """Whether the weights are gone."""
+        """True if the weights were freed."""
         return any(array.is_deleted() for array in leaves(self.params))
 
     @property
     def device(self) -> jax.Device:
-        """The device that its weights are on, or were; of several the first one."""
+        """The device of its weights, also after ``close``; of several the first one."""
         if self.placed is not None:
             return self.placed.devices[0]
         return next(iter(next(leaves(self.params)).sharding.device_set))
 
     @property
     def placement(self) -> Placement:
-        """Where its weights are, or were."""
+        """The placement of its weights, also after ``close``."""
         return self.placed or SingleDevice(self.device)
 
     def close(self) -> None:
-        """Free every array now, whoever else still refers to one. May be called twice."""
+        """Free every array now, even if other objects still refer to it. May be called twice."""
         for array in leaves(self.params):
             if not array.is_deleted():
                 array.delete()
@@ -100,8 +100,8 @@ class Model:
             self.encoders.close()
 
     def reopen(self, twin: Model) -> None:
-        """Take over the arrays of the same model, loaded again, after ``close``. Whoever refers to this one goes on."""
-        self.params.update(twin.params)  # whose names are the same, so that a loop over them goes on too
+        """Take over the arrays of the same model, loaded again after ``close``. References to this one stay valid."""
+        self.params.update(twin.params)  # the names are the same, so a loop over the dict continues too
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What a name of a model can mean, told by the disk alone: nothing is fetched, and no large library imported."""
+"""Checks of model names against the disk alone, without a download or a large import."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from langchain_gemma_jax.models.hub.hub_request import is_model_id
 from langchain_gemma_jax.models.torchax.asked import PREFIX as TORCHAX
 
 FORMS = "a folder, a GGUF file, an id on the Hugging Face Hub, ollama:NAME, torchax:NAME, or sprout-s"
-"""What a model may be called, for whoever asks for help."""
+"""The forms of a model's name, for help texts."""
 
 _PATHS = ("./", "../", "/", "~")
 
 
 def check_name(name: str) -> None:
-    """See that a name is one of something that is here, or can be asked for elsewhere.
+    """Check that a name is that of a model on this machine, or has the form of one on the Hub.
 
     Raises:
-        UnknownModelError: it means nothing.
+        UnknownModelError: it is neither.
     """
     name = name.removeprefix(TORCHAX)
     if name in EMBEDDED or name.startswith(OLLAMA) or (name and os.path.exists(_here(name))):  # noqa: PTH110
@@ -42,10 +42,10 @@ def check_name(name: str) -> None:
 
 
 def means_model(word: str) -> bool:
-    """Whether a word that could as well be something else is a model's name.
+    """Return True if a word that could also be something else is a model's name.
 
-    It is one of an embedded model, begins with ``ollama:`` or ``torchax:``, is the file or folder of a model that is
-    here, or an id with "gemma" in it.
+    That is: the name of an embedded model, a word that begins with ``ollama:`` or ``torchax:``, the path of a model's
+    file or folder, or an id with "gemma" in it.
     """
     if word in EMBEDDED or word.startswith((OLLAMA, TORCHAX)):
         return True

@@ -1,4 +1,4 @@
-"""The first step of loading: a model's files, found, fetched if need be, and open: a folder or a GGUF file."""
+"""The first step of loading: find a model's files, a folder or a GGUF file, download and open them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.encoders.beside import encoders_beside
 from langchain_gemma_jax.models.encoders.media_files import media_in
+from langchain_gemma_jax.models.encoders.mmproj_file import mmproj_encoders
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.loading.check_asked import check_asked
-from langchain_gemma_jax.models.loading.find import FoundFiles, find
+from langchain_gemma_jax.models.loading.find import SourceFiles, find
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import Opened
 from langchain_gemma_jax.models.loading.opened_gemma import OpenedGemma, dtype_of_unpacked
@@ -35,10 +35,10 @@ from langchain_gemma_jax.stopping import Stop
 
 
 class GgufFiles:
-    """A GGUF file, with what is kept beside it: by Ollama for example."""
+    """A GGUF file, with the facts that are stored with it, such as Ollama's sampling defaults."""
 
-    def __init__(self, path: Path, found: FoundFiles) -> None:
-        self._path, self._opened, self._found = path, open_gguf(path), found
+    def __init__(self, path: Path, source: SourceFiles) -> None:
+        self._path, self._opened, self._source = path, open_gguf(path), source
         self._vocabulary: tuple[Tokenizer, bytes] | None = None
 
     @property
@@ -55,19 +55,19 @@ class GgufFiles:
         if self._vocabulary is None:
             metadata = self._opened.metadata
             self._vocabulary = gguf_tokenizer(metadata, self._path, self.checkpoint.config.vocab_size)
-            metadata.forget_strings()  # there is to be room for the weights
+            metadata.forget_strings()  # to make room for the weights
             give_back()
         return self._vocabulary
 
     def generation_defaults(self) -> Mapping[str, object]:
-        return {**sampling_defaults(self._opened.metadata), **self._found.defaults}
+        return {**sampling_defaults(self._opened.metadata), **self._source.defaults}
 
     def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:
         own = self._opened.chat_format(tokenizer.control_tokens)
-        return replace(own, has_template=own.has_template or self._found.templated)
+        return replace(own, has_template=own.has_template or self._source.templated)
 
     def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:  # noqa: ARG002  they have their own
-        return encoders_beside(self._path, self._found.encoders, self.checkpoint.config, tokenizer)
+        return mmproj_encoders(self._path, self._source.encoders, self.checkpoint.config, tokenizer)
 
 
 class FolderFiles:
@@ -105,10 +105,10 @@ class FolderFiles:
 
 
 class ModelFiles:
-    """Opens the files of models: by a name the first time, by the model that was read from them later."""
+    """Opens the files of models: by name the first time, later by the model that was read from them."""
 
     def open(self, source: str | os.PathLike[str], how: HowToLoad, stop: Stop | None = None) -> Opened:
-        """Find a model's files, fetch them if need be, and open them. The caller closes them."""
+        """Find a model's files, download them if necessary, and open them. The caller closes them."""
         check_asked(source, how)
         return open_source(source, how, stop=stop)
 
@@ -120,42 +120,42 @@ class ModelFiles:
 def open_source(
     source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None = None, stop: Stop | None = None
 ) -> Opened:
-    """Find a model's files, fetch them if need be, and open them. The caller closes them.
+    """Find a model's files, download them if necessary, and open them. The caller closes them.
 
     Args:
         source: as for ``load``.
-        how: what the caller asks for.
-        progress: whether to draw a progress bar of a download. None: if standard error is a terminal.
-        stop: how another thread ends a download.
+        how: the caller's options.
+        progress: True to draw a progress bar of a download. None: if standard error is a terminal.
+        stop: lets another thread end a download.
 
     Raises:
-        CheckpointError: the files cannot be used. HubError: they could not be fetched.
+        CheckpointError: the files cannot be used. HubError: the download failed.
     """
     return open_model(find(source, how, progress=progress, stop=stop))
 
 
-def open_model(found: FoundFiles) -> Opened:
-    """Open a model's files. Headers are read and checked, no weight is. The caller closes them.
+def open_model(source: SourceFiles) -> Opened:
+    """Open a model's files. Headers are read and checked, but no weights. The caller closes them.
 
     Raises:
         CheckpointError: the files cannot be used. The subclass says why.
     """
-    if found.by_torch:
+    if source.by_torch:
         from langchain_gemma_jax.models.loading.opened_torch import OpenedTorch
 
-        return OpenedTorch(found)
-    files = Unchanged.now(found.path)
-    file = found.path if found.path.is_file() else only_gguf(found.path)
-    stored = FolderFiles(found.path) if file is None else GgufFiles(file, found)
-    return OpenedGemma(found.name, files, stored)
+        return OpenedTorch(source)
+    files = Unchanged.now(source.path)
+    file = source.path if source.path.is_file() else only_gguf(source.path)
+    stored = FolderFiles(source.path) if file is None else GgufFiles(file, source)
+    return OpenedGemma(source.name, files, stored)
 
 
 def open_again(like: Model) -> Opened:
     """Open the files that a model was read from before. The caller closes them.
 
     Raises:
-        CheckpointError: the files cannot be used. InputError: the model was read from none.
+        CheckpointError: the files cannot be used. InputError: the model was not read from files.
     """
     if like.read_from is None:
         raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")
-    return open_model(FoundFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))
+    return open_model(SourceFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))

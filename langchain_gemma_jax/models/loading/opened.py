@@ -1,4 +1,4 @@
-"""A model whose files are open, and the plan that is made with them: all of it but its weights, which come last."""
+"""The interface of a model's open files, and the plan of a model: everything but its weights, which are read last."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ class LoadPlan:
     recipe: Recipe
     tokenizer: Tokenizer
     placement: Placement
-    files: Unchanged  # what it is read from
-    chosen: str = ""  # why it is on N devices
+    files: Unchanged  # the files that it is read from
+    chosen: str = ""  # the reason for its number of devices
     vocabulary: bytes = b""  # a digest of its tokenizer
-    generation_defaults: Mapping[str, object] = field(default_factory=dict)  # what its authors recommend
+    generation_defaults: Mapping[str, object] = field(default_factory=dict)  # its authors' recommendations
     chat_format: ChatFormat = field(default_factory=ChatFormat)
     encoders: ModelMedia | None = None  # of pictures and sounds; None: it reads text alone
 
 
 class Opened(ABC):
-    """A model's files. ``with`` closes them."""
+    """A model's open files. ``with`` closes them."""
 
     name: str
     files: Unchanged
 
     @property
     def among_hosts(self) -> bool:
-        """Return True if the model may be divided among the devices of several hosts."""
+        """True if the model may be divided among the devices of several hosts."""
         return False
 
     @abstractmethod
     def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
-        """Return a function that plans the model in a place. What is small and can be wrong is read and checked now.
+        """Return a function that plans the model for a placement. Small files are read and checked now.
 
         Raises:
-            CheckpointError, InputError, UnsupportedModelError: the files, or what is asked of them, cannot be used.
+            CheckpointError, InputError, UnsupportedModelError: the files cannot be used, or not with these options.
         """
 
     @abstractmethod
     def planned_again(self, like: Model) -> LoadPlan:
-        """Plan the same model once more, in the place where it was.
+        """Plan the same model again, in its old placement.
 
         Raises:
-            CheckpointError: the files have another model now.
+            CheckpointError: the files hold another model now.
         """
 
     @abstractmethod
     def why_not(self, devices: int) -> str | None:
-        """Say why the model cannot be divided among N devices. None: it can."""
+        """Return why the model cannot be divided among ``devices`` devices. None: it can."""
 
     @abstractmethod
     def read(self, plan: LoadPlan, advance: Advance) -> Params:
-        """Read the weights to where the plan has them. Nothing stays on a device after an error."""
+        """Read the weights to the plan's placement. Nothing stays on a device after an error."""
 
     @abstractmethod
     def close(self) -> None:

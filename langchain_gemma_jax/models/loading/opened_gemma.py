@@ -28,7 +28,7 @@ from langchain_gemma_jax.models.vision.model_media import ModelMedia
 
 
 class GemmaFiles(Protocol):
-    """The files of one Gemma, whatever their format."""
+    """The files of one Gemma, in any format."""
 
     @property
     def checkpoint(self) -> Checkpoint[Any]:
@@ -36,7 +36,7 @@ class GemmaFiles(Protocol):
         ...
 
     def default_dtype(self, platform: str) -> str:
-        """Return the dtype that products are taken in if nothing else is asked for."""
+        """Return the dtype of products, if the caller asked for none."""
         ...
 
     def tokenizer(self) -> tuple[Tokenizer, bytes]:
@@ -44,25 +44,25 @@ class GemmaFiles(Protocol):
         ...
 
     def generation_defaults(self) -> Mapping[str, object]:
-        """Return what the authors recommend for generating."""
+        """Return the authors' recommended sampling settings."""
         ...
 
     def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:
-        """Return what the files say of the chat format."""
+        """Return the chat format, as far as the files give it."""
         ...
 
     def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
-        """Return the encoders of pictures and sounds. None: it reads text alone."""
+        """Return the encoders of pictures and sounds. None: the model reads text alone."""
         ...
 
 
 def dtype_of_unpacked(platform: str) -> str:
-    """Return the dtype of products with packed matrices: XLA:CPU is faster in float32, and loses nothing so."""
+    """Return the dtype of products with packed matrices: on CPUs float32, which is faster there and more exact."""
     return "float32" if platform == "cpu" else "bfloat16"
 
 
 class OpenedGemma(Opened):
-    """The files of a Gemma, in whichever format."""
+    """The open files of a Gemma, in any format."""
 
     among_hosts = True
 
@@ -89,10 +89,10 @@ class OpenedGemma(Opened):
             storage = AskedStorage(how.weights, how.activations, divided)
             if recipe is None:
                 dtype = asked or stored.default_dtype(where.platform)
-                found = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
+                chosen = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
             else:
-                found = storage.beside(recipe).recipe_for(stored.checkpoint, recipe)
-            return facts(architecture=architecture, recipe=found, placement=where, encoders=encoders)
+                chosen = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
+            return facts(architecture=architecture, recipe=chosen, placement=where, encoders=encoders)
 
         return at
 
@@ -116,7 +116,7 @@ class OpenedGemma(Opened):
         self._stored.checkpoint.tensors.close()
 
     def _difference(self, like: Model) -> str | None:
-        """Say what would not fit weights that are read from these files. None: all that is kept of a model fits."""
+        """Return how the model in these files differs from a loaded one that it is to replace. None: it does not."""
         stored, storage = self._stored, AskedStorage(None, None, divided=not like.placement.one_device)
         if (
             like.architecture.gemma != stored.checkpoint.config

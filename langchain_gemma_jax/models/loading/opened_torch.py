@@ -1,4 +1,4 @@
-"""A model of transformers whose files were looked through: its code will run it, on JAX."""
+"""A checked folder with a model of transformers, which transformers' own code will run on JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.checkpoint.read_template import read_template
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.loading.find import FoundFiles
+from langchain_gemma_jax.models.loading.find import SourceFiles
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
@@ -24,30 +24,31 @@ from langchain_gemma_jax.models.seams.weights import PLAIN
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.meta_module import knows
+from langchain_gemma_jax.models.torchax.meta_module import is_in_transformers
 from langchain_gemma_jax.models.torchax.reading import read_params
 from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.torch_model import TorchModel, architecture_of, as_before, own_dtype
 
 
 class OpenedTorch(Opened):
-    """A folder with a causal language model of any family that transformers has."""
+    """A folder with a causal language model of any family in transformers."""
 
-    def __init__(self, found: FoundFiles) -> None:
-        """Look through a folder.
+    def __init__(self, source: SourceFiles) -> None:
+        """Check a folder.
 
         Raises:
-            InstallationError: torch, transformers or torchax is missing, or they do not go together.
-            UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is no decoder alone.
+            InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
+            UnsafeCheckpointError: its weights are pickled. UnsupportedModelError: it is not a decoder-only model.
         """
-        self.name, self.files = found.name, Unchanged.now(found.path)
-        self._folder, self._raw = found.path, checked_folder(found.path)
+        self.name, self.files = source.name, Unchanged.now(source.path)
+        self._folder, self._raw = source.path, checked_folder(source.path)
         self._made: TorchModel | None = None  # once the model is planned
-        libraries()  # before transformers is asked
+        libraries()  # imported here, before the first use of transformers
 
     def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
-        del recipe  # products are as transformers' code has them: a caller who asks for others was refused
-        code = code_in(self._folder, self._raw, known=knows(self._raw.get("model_type")), trusted=how.trust_remote_code)
+        del recipe  # transformers' code takes the products; ``check_asked`` refuses a recipe
+        known = is_in_transformers(self._raw.get("model_type"))
+        code = code_in(self._folder, self._raw, known=known, trusted=how.trust_remote_code)
         architecture = self._made = architecture_of(self._raw, how.dtype or own_dtype(self._raw), code)
         template = read_template(self._folder)
         facts = partial(
@@ -88,6 +89,6 @@ class OpenedTorch(Opened):
 
 
 def recipe_for(dtype: str, where: Placement) -> Recipe:
-    """Return how a cache is written and looked at: as a Gemma's. Products are as transformers' code has them."""
+    """Return a recipe with a Gemma's cache and attention. Products are those of transformers' code."""
     chosen = choose_recipe(dtype, divided=not where.one_device)
     return replace(chosen, layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)

@@ -1,9 +1,9 @@
-"""From stored tensors to arrays on the device: few at a time, in their final dtype and layout.
+"""Stored tensors to arrays on the device: a few at a time, in their final dtype and layout.
 
-Every name, shape and dtype is checked before the first byte is read. Then each array is put together
-in one buffer on the host, moved to the device, and forgotten here. So the host never holds much more
+Every name, shape and dtype is checked before the first byte is read. Then each array is assembled
+in one buffer on the host, moved to the device, and dropped here. So the host never holds much more
 than the two largest arrays (on CPU, where the host is the device: than the weights themselves). Where devices divide an
-array among themselves, each one's part is an array of its own, if the format lets parts be read.
+array, each device's part is assembled separately, if the format lets parts be read.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from langchain_gemma_jax.models.seams.tensor_source import (
 )
 from langchain_gemma_jax.models.seams.weights import DENSE, Storage, map_specs, stored_as, total_bytes
 
-_ALIGNMENT = 64  # JAX on CPU takes over a buffer that is aligned so, and copies any other
+_ALIGNMENT = 64  # JAX on CPU takes over a buffer with this alignment, and copies any other
 _SMALL = 64 << 10  # bytes up to which arrays are moved together
 _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
-READERS = 2  # threads that fill buffers: one does not keep up with memory, and more take cores from whoever works
+READERS = 2  # threads that fill buffers: one does not keep up with memory, and more would slow other work
 _CHUNK_BYTES = 8 << 20  # converted at a time
-_TURNED_ROWS = 128  # turned at a time, in a room that stays in the cache: measured, up to 6 times as fast as without
+_TURNED_ROWS = 128  # transposed at a time, in a buffer that stays in the cache: measured, up to 6 times as fast
 _UNQUANTISED = "Quantised checkpoints are not supported: take the unquantised one of this model."
-_PADDING = 64  # bytes behind each row of that room: in rows of 2^n bytes, what stands in a column evicts itself
+_PADDING = 64  # bytes after each row of that buffer: in rows of 2^n bytes, the numbers of a column share a cache set
 
 
 class _Planned(NamedTuple):
     path: Path
-    spec: ArraySpec  # of the array that is put together here
-    stored: Any  # what becomes of it: itself, or the specs of what it is packed into
+    spec: ArraySpec  # of the array that is assembled here
+    stored: Any  # its stored form: the same spec, or the specs of the arrays that it is packed into
     parts: list[Part]
 
     @property
     def stays(self) -> bool:
-        """Whether the array that is put together is the one that is stored."""
+        """True if the assembled array is stored as it is."""
         return self.stored is self.spec
 
 
@@ -75,14 +75,14 @@ def place(
     progress: Callable[[int], object] | None = None,
     storage: Storage = DENSE,
 ) -> Params:
-    """The parameter tree of ``abstract(config, dtype, layout)``, as ``storage`` stores it, on the device or devices.
+    """Load the parameter tree of ``abstract(config, dtype, layout)`` to the device or devices, stored by ``storage``.
 
     Norm scales hold the factor itself: the stored w becomes ``config.norm_offset + w``, summed in float32.
     ``progress`` is called with the bytes of each array once it is on the device.
 
     Raises:
         TensorMismatchError: a tensor is missing or is not of the shape and dtype that the configuration
-            asks for, or a value is too large for float16. Nothing stays on the device.
+            requires, or a value is too large for float16. Nothing stays on the device.
     """
     placement = placement_of(where)
     from_file = storage.as_in_file
@@ -101,15 +101,15 @@ def place(
         return filled if planned.stays else storage.pack(path, spec, filled)
 
     def filled_or_parts(planned: _Planned) -> Any:
-        if total_bytes(planned.stored) > _SMALL and (found := in_parts.of(planned)) is not None:
-            return found
+        if total_bytes(planned.stored) > _SMALL and (parts := in_parts.of(planned)) is not None:
+            return parts
         return fill(planned)
 
-    # What is packed here is dense until then, and no two of these are in memory at once. Nor are two of those that go
-    # to several devices: models that need them may have larger arrays than the host has room for.
+    # An array that is packed here is dense until then, and only one of these is in memory at a time. The same holds for
+    # arrays that go to several devices: such models may have arrays of which the host cannot hold two.
     as_read = from_file or all(planned.stays for planned in plan)
     several = source.shared and as_read and placement.one_device
-    tell = progress or (lambda _nbytes: None)
+    advance = progress or (lambda _nbytes: None)
     placed: dict[Path, Any] = {}
     small: dict[Path, Any] = {}
     specs = {planned.path: planned.stored for planned in plan}
@@ -126,12 +126,12 @@ def place(
                     placed[path] = placement.put(buffers, specs[path])
                 del buffers  # on CPU the array may be this buffer and keeps it; elsewhere it goes once it is copied
                 jax.block_until_ready(placed[path])
-                tell(nbytes)
-        # Moving one takes a fifth of a millisecond, however small it is. Most arrays are small ones.
+                advance(nbytes)
+        # Moving an array takes at least a fifth of a millisecond, and most arrays are small: they are moved together.
         moved = placement.put(list(small.values()), [specs[path] for path in small])
         placed |= zip(small, jax.block_until_ready(moved), strict=True)
-        tell(total_bytes([specs[path] for path in small]))
-    except BaseException:  # a KeyboardInterrupt too: nobody could free what is there already
+        advance(total_bytes([specs[path] for path in small]))
+    except BaseException:  # a KeyboardInterrupt too: the arrays placed so far would leak
         for array in jax.tree.leaves(placed):
             array.delete()
         raise
@@ -139,29 +139,29 @@ def place(
 
 
 def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree, storage: Storage) -> list[_Planned]:
-    """Every array that is to be, once the tensors that make it up are known to be there."""
+    """Return the plan of every array, after a check that the tensors that make it up are there."""
     plan = []
     for path, spec in walk(tree):
         stored = stored_as(storage, path, spec)
-        kinds = storage.kinds if stored is not spec else ()
+        kinds = storage.stored_types if stored is not spec else ()
         plan.append(_Planned(path, spec, stored, _checked_parts(source, naming, config, path, kinds)))
     return plan
 
 
 class _InParts(NamedTuple):
-    parts: list[tuple[_Planned, TensorSource]]  # each is filled by itself
+    parts: list[tuple[_Planned, TensorSource]]  # each is filled separately
 
 
 class _Parts:
-    """Finds out which arrays can be read part by part, for devices that divide them among themselves."""
+    """Plans to read arrays part by part, for devices that divide them."""
 
     def __init__(self, source: TensorSource, placement: Placement) -> None:
         self._source, self._placement = source, placement
 
     def of(self, planned: _Planned) -> _InParts | None:
-        """The parts of an array. None: it is whole on each device, or its tensors can only be read whole."""
+        """Return the parts of an array. None: it is whole on each device, or its tensors can only be read whole."""
         path, spec, stored, parts = planned
-        found = []
+        planned_parts = []
         for pieces in self._placement.parts(joint_sections(spec, jax.tree.leaves(stored))):
             cut = cut_parts(spec, parts, pieces)
             source = None if cut is None else self._source.cut(cut[1])
@@ -169,8 +169,8 @@ class _Parts:
                 return None
             dense = narrowed(spec, sum(piece.stop - piece.start for piece in pieces))
             of_part = dense if planned.stays else map_specs(self._narrowed, stored)
-            found.append((_Planned(path, dense, of_part, cut[0]), source))
-        return _InParts(found) if found else None
+            planned_parts.append((_Planned(path, dense, of_part, cut[0]), source))
+        return _InParts(planned_parts) if planned_parts else None
 
     def _narrowed(self, leaf: ArraySpec) -> ArraySpec:
         parts = self._placement.parts(leaf.sections)  # runs of outputs can go different ways
@@ -180,14 +180,14 @@ class _Parts:
 
 
 def _filled(plan: Sequence[_Planned], fill: Callable[[_Planned], Any], readers: int) -> Generator[tuple[Path, Any]]:
-    """The buffers of all arrays, each as soon as it is full. No more than one a reader is being filled."""
+    """Yield the buffers of all arrays, each as soon as it is full. At most one per reader is being filled."""
     if readers == 1:
         yield from ((planned.path, fill(planned)) for planned in plan)
         return
     running: dict[Future[Any], Path] = {}
     with ThreadPoolExecutor(readers, "load") as threads:
         for planned in plan:
-            if planned.spec.nbytes <= _SMALL:  # handing it over would take longer
+            if planned.spec.nbytes <= _SMALL:  # passing it to a thread would take longer
                 yield planned.path, fill(planned)
                 continue
             if len(running) == readers:
@@ -204,13 +204,13 @@ def _finished(running: dict[Future[Any], Path]) -> Iterator[tuple[Path, Any]]:
 
 
 def _taken(done: set[Future[Any]], running: dict[Future[Any], Path]) -> tuple[Path, Any]:
-    """A path and its buffers, of which nothing here keeps hold."""
+    """Return a path and its buffers, without keeping a reference to them."""
     each = done.pop()
     return running.pop(each), each.result()
 
 
 def default_dtype(source: TensorSource, naming: Naming, config: ModelConfig) -> str:
-    """The dtype of a checkpoint's matrices if nobody asks for another: that of its embedding, and for float16 float32.
+    """Return the default dtype of a checkpoint's matrices: that of its embedding, but float32 for float16.
 
     Products are taken in the matrices' dtype, and Gemma's activations pass 65,504, the end of float16: they
     would become infinite. bfloat16 would hold them, but not the weights, which it rounds from 11 bits to 8.
@@ -226,7 +226,7 @@ def _is_norm(path: Path) -> bool:
 def _checked_parts(
     source: TensorSource, naming: Naming, config: ModelConfig, path: Path, packed: Collection[str] = ()
 ) -> list[Part]:
-    """The parts, once each is there in the right shape, and in a dtype or one of these packed types."""
+    """Return an array's parts, after a check that each is present, with the right shape and a dtype or packed type."""
     parts = naming(config, path)
     for part in parts:
         if part.name not in source.names():
@@ -247,7 +247,7 @@ def _checked_parts(
 
 
 def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: float, buffer: Array) -> Array:
-    """The buffer, with the array in its final dtype and layout."""
+    """Fill the buffer with the array in its final dtype and layout, and return it."""
     logical = buffer.swapaxes(-1, -2) if spec.transposed else buffer
     if not (_lies_as_stored(source, spec, parts) and _read_into(source, parts, logical)):
         _fill_in_blocks(source, spec, parts, logical)
@@ -257,7 +257,7 @@ def _fill(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], offset: 
 
 
 def _read_into(source: TensorSource, parts: Sequence[Part], target: Array) -> bool:
-    """Read the parts to where they are to be. False: this source cannot."""
+    """Read the parts to their places in ``target``. Return False if this source cannot."""
     row = 0
     for part in parts:
         if not source.read_into(part.name, target[row : row + part.shape[0]]):
@@ -267,7 +267,7 @@ def _read_into(source: TensorSource, parts: Sequence[Part], target: Array) -> bo
 
 
 def _fill_in_blocks(source: TensorSource, spec: ArraySpec, parts: Sequence[Part], logical: Array) -> None:
-    # The rows of a matrix lie along its last axis but one. Experts are read one behind the other, along the first.
+    # The rows of a matrix are along its last axis but one. Experts are read one after the other, along the first axis.
     whole = len(parts) == 1 and parts[0].arrange is as_stored and parts[0].shape == spec.shape
     axis = 0 if whole else -2
     at = 0
@@ -297,7 +297,7 @@ def _fill_in_blocks(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]
 
 
 def _lies_as_stored(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]) -> bool:
-    """Whether the stored bytes, one part behind the other, are the array's."""
+    """Return True if the bytes of the stored parts, end to end, are the array's bytes."""
     if len(spec.shape) < 2 or spec.transposed or sum(part.shape[0] for part in parts) != spec.shape[0]:
         return False
     return all(
@@ -310,7 +310,7 @@ def _lies_as_stored(source: TensorSource, spec: ArraySpec, parts: Sequence[Part]
 
 
 def _blocks(source: TensorSource, parts: Sequence[Part], *, whole: bool) -> Iterator[tuple[Part, Array]]:
-    """What the parts give, in order. ``whole``: the only one is the array itself, with however many axes."""
+    """Yield the arranged blocks of the parts, in order. ``whole``: the only part is the array itself, with all axes."""
     for part in parts:
         if part.by_rows or (part.arrange is as_stored and (len(part.shape) == 2 or (whole and len(part.shape) > 2))):
             for rows in source.read_rows(part.name):
@@ -320,29 +320,29 @@ def _blocks(source: TensorSource, parts: Sequence[Part], *, whole: bool) -> Iter
 
 
 class _Memory:
-    """Host memory for arrays. The small ones lie together in one piece, and stay as long as any of them does.
+    """Host memory for arrays. The small ones share one piece, which stays as long as any of them does.
 
-    The system gives large pieces in pages of 2 MB, and small ones in pages of 4 KB, each of which costs a fault at
-    its first use and an entry in the processor's tables ever after.
+    The system backs large pieces with pages of 2 MB, and small ones with pages of 4 KB, each of which costs a fault at
+    its first use and an entry in the processor's tables after that.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """``sizes``, in bytes, of the arrays that will stay where they are."""
+        """Allocate the shared piece. ``sizes``: bytes of each array that will stay in host memory."""
         self._left = _aligned(sum(_with_padding(size) for size in sizes if size < _LARGE))
-        self._lock = threading.Lock()  # each of the readers comes here
+        self._lock = threading.Lock()  # all readers allocate here
 
     def empty(self, spec: ArraySpec) -> Array:
-        """Room for an array that will stay."""
+        """Return a buffer for an array that will stay in host memory."""
         size = _with_padding(spec.nbytes)
         with self._lock:
             if spec.nbytes >= _LARGE or size > self._left.nbytes:
                 return _empty(spec)
-            found, self._left = self._left[:size], self._left[size:]
-        return _as(spec, found)
+            room, self._left = self._left[:size], self._left[size:]
+        return _as(spec, room)
 
 
 def _empty(spec: ArraySpec) -> Array:
-    """Room for one array, which JAX on CPU takes over without a copy."""
+    """Return a buffer for one array, which JAX on CPU takes over without a copy."""
     return _as(spec, _aligned(_with_padding(spec.nbytes)))
 
 
@@ -361,10 +361,10 @@ def _aligned(size: int) -> Array:
 
 
 def _copy(block: Array, target: Array, *, turned: bool) -> None:
-    """Copy and convert, rounding to nearest even; NaN and infinities stay what they are.
+    """Copy and convert, rounding to nearest even; NaN and infinities are kept.
 
-    In slices along the first axis, so that no temporary grows large. ``turned`` says that in ``target`` columns,
-    not rows, lie end to end.
+    It goes in slices along the first axis, so that no temporary grows large. ``turned``: the columns of ``target``,
+    not its rows, are contiguous.
     """
     if block.ndim == 3:
         for one, room in zip(block, target, strict=True):
@@ -386,7 +386,7 @@ def _copy(block: Array, target: Array, *, turned: bool) -> None:
 
 
 def _room_to_turn(target: Array) -> Array:
-    """Return room for some rows as they are stored, converted: what is left to do is to transpose them."""
+    """Return a buffer for a few rows, converted but not yet transposed."""
     columns = target.shape[1]
     room = np.empty((_TURNED_ROWS, columns + _PADDING // target.itemsize), target.dtype)
     return room[:, :columns]
@@ -395,6 +395,6 @@ def _room_to_turn(target: Array) -> Array:
 def _convert(block: Array, target: Array) -> None:
     to_float16 = target.dtype == np.float16 and block.dtype != np.float16
     if to_float16:
-        block = block.astype(np.float32)  # from bfloat16, an overflow would go unnoticed
+        block = block.astype(np.float32)  # numpy reports no overflow when it converts from bfloat16
     with np.errstate(over="raise" if to_float16 else "ignore", invalid="ignore"):
         target[...] = block

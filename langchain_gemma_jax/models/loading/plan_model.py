@@ -1,4 +1,4 @@
-"""The second step of loading: the model as it will be, and on which devices."""
+"""The second step of loading: plan the model and its devices."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from langchain_gemma_jax.models.seams.recipe import Recipe
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices that a model may be put on, and how much of them it may take."""
+    """The devices that a model may be put on, and the memory that it may take there."""
 
-    where: jax.Device | Placement | None = None  # None: JAX's first one
-    among: Sequence[jax.Device] | None = None  # that it may be divided among; None: those of this process
-    replica: int = 0  # of the same model on other devices, which are left to them
-    measure: Callable[[LoadPlan], Fit] = weights_alone  # what a plan needs of each device, and what each has
+    where: jax.Device | Placement | None = None  # None: JAX's first device
+    among: Sequence[jax.Device] | None = None  # the devices to divide it among; None: those of this process
+    replica: int = 0  # index of this replica; the devices of the replicas before it are skipped
+    measure: Callable[[LoadPlan], Fit] = weights_alone  # bytes that a plan needs of each device, and that each has
 
 
 def plan_model(opened: Opened, how: HowToLoad, devices: Devices, recipe: Recipe | None = None) -> LoadPlan:
-    """Plan a model of open files: its recipe, its place, and everything else but its weights.
+    """Plan a model of open files: its recipe, its placement, and everything else but its weights.
 
     Args:
         opened: the files.
-        how: what the caller asks for.
-        devices: where it may be put.
-        recipe: how matrices lie in memory and are multiplied. None: as is fastest here.
+        how: the caller's options.
+        devices: the devices that it may be put on.
+        recipe: the memory layout and the products of matrices. None: the fastest here.
 
     Raises:
-        CheckpointError, InputError, UnsupportedModelError: the files, or what is asked of them, cannot be used.
-        DevicesError: it cannot be divided so.
+        CheckpointError, InputError, UnsupportedModelError: the files cannot be used, or not with these options.
+        DevicesError: the model cannot be divided among this number of devices.
     """
     at, count, replica = opened.planned(how, recipe), how.devices, devices.replica
     here = list(devices.among if devices.among is not None and opened.among_hosts else jax.local_devices())

@@ -1,4 +1,4 @@
-"""The last step of loading: the weights, from open files to their devices."""
+"""The last step of loading: read the weights from open files to their devices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def read(opened: Opened, plan: LoadPlan, *, progress: bool | None = None) -> Mod
     """Read the weights of a plan, and return the model.
 
     Args:
-        opened: the files that were planned with.
-        plan: of ``plan_model``.
-        progress: whether to draw a progress bar. None: if standard error is a terminal.
+        opened: the files that the plan was made with.
+        plan: the result of ``plan_model``.
+        progress: True to draw a progress bar. None: if standard error is a terminal.
 
     Raises:
-        CheckpointError: the files cannot be used, or were written to meanwhile. Nothing stays on the device.
+        CheckpointError: the files cannot be used, or changed while they were read. Nothing stays on the device.
     """
     params = _params(opened, plan, progress=progress)
     return Model(
@@ -40,7 +40,7 @@ def read(opened: Opened, plan: LoadPlan, *, progress: bool | None = None) -> Mod
 
 
 def read_again(opened: Opened, plan: LoadPlan, like: Model, *, progress: bool | None = None) -> Model:
-    """Read the weights of a model that was closed, by ``opened.planned_again``. All else of it is kept."""
+    """Read the weights of a closed model, by the plan of ``opened.planned_again``. Its other parts are kept."""
     return replace(like, params=_params(opened, plan, progress=progress))
 
 
@@ -50,10 +50,10 @@ def _params(opened: Opened, plan: LoadPlan, *, progress: bool | None) -> Params:
 
 
 def read_unchanged(reading: Callable[[], Params], files: Unchanged) -> Params:
-    """Return the weights, if the files are now what they were before.
+    """Return the weights, after a check that the files did not change while they were read.
 
     Raises:
-        CorruptCheckpointError: they were written to. Nothing stays on the device.
+        CorruptCheckpointError: they did. Nothing stays on the device.
     """
     params = reading()
     try:

@@ -1,7 +1,6 @@
-"""One model on several devices of this process: how its arrays are divided, and what the devices tell each other.
+"""One model on several devices of this process: the placement of its arrays, and the choice of devices.
 
-``device_mesh`` is the placement, ``partitions`` its arithmetic, ``divided_gemma`` the forward pass in which each device
-works with its part, ``tensor_parallel`` divides models of other families, and ``counts`` says how many devices there
-are to be. The thread that loads a model comes here, and whoever traces its programs. The room may import
-``models.gemma``, ``models.configuration`` and the seams of ``models``.
+``device_mesh`` is the placement, ``tensor_parallel`` divides models of other families than Gemma, and ``counts``
+chooses the number of devices. The code runs on the thread that loads a model, and where programs are traced. The room
+may import ``models.gemma``, ``models.configuration`` and the seams of ``models``.
 """

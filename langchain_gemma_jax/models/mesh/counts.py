@@ -1,4 +1,4 @@
-"""How many devices a model is divided among: as somebody asked for, or the fewest on which it fits."""
+"""The number of devices that a model is divided among: as the caller asked, or the fewest on which it fits."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
 AUTO = "auto"
-MOST = 2**16  # devices that anybody can ask for
+MOST = 2**16  # devices that a caller can ask for
 
 Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a model needs of each device in one place, and what each has for it, in bytes."""
+    """Memory of a model in one placement, in bytes: the need of each device, and what each has for it."""
 
     needs: int
     has: int
 
 
 Measure: TypeAlias = Callable[[Plan], Fit]
-"""How it is found out for a plan: without reading a weight."""
+"""Measures a plan without reading a weight."""
 
 
 class Planned(Protocol):
-    """What is known of a model in some place before its weights are read."""
+    """The facts on a model in a placement before its weights are read."""
 
     @property
     def architecture(self) -> Architecture: ...
@@ -47,10 +47,10 @@ class Planned(Protocol):
 
 
 def checked_devices(asked: object, device: object = None) -> int | str | None:
-    """What was asked for, if it is a number of devices or "auto".
+    """Return the argument ``devices`` after a check: a number, "auto", or None.
 
     Raises:
-        InputError: it is neither, or a device was asked for too.
+        InputError: it is neither, or ``device`` was given too.
     """
     if asked is not None and device is not None:
         raise InputError(f"devices={asked!r} was asked for, with device={device!r}. Leave one of them out.")
@@ -62,10 +62,10 @@ def checked_devices(asked: object, device: object = None) -> int | str | None:
 
 
 def checked_replicas(asked: object) -> int | str | None:
-    """How many replicas of a model were asked for, if it is a number or "auto". None: itself alone.
+    """Return the argument ``replicas`` after a check: a number, "auto", or None for a single model.
 
     Raises:
-        InputError: it is neither.
+        InputError: it is none of these.
     """
     if asked is None or asked == AUTO:
         return AUTO if asked == AUTO else None
@@ -75,10 +75,10 @@ def checked_replicas(asked: object) -> int | str | None:
 
 
 def replica_count(asked: int | str, each: int, name: str, devices: Sequence[jax.Device]) -> int:
-    """Return how many replicas of a model there will be, each on so many devices of its own.
+    """Return the number of replicas of a model, with ``each`` devices for every replica.
 
     Raises:
-        DevicesError: there are not so many devices.
+        DevicesError: there are not enough devices.
     """
     most = len(devices) // each
     if asked == AUTO:
@@ -93,7 +93,7 @@ def replica_count(asked: int | str, each: int, name: str, devices: Sequence[jax.
 
 
 def weights_alone(plan: Planned) -> Fit:
-    """Return what a model's weights take of each device, and what each has by its own statistics."""
+    """Return the bytes of a model's weights on each device, and the memory of each by its own statistics."""
     has = plan.placement.memory_limit()
     return Fit(plan.placement.nbytes(plan.architecture.abstract(plan.recipe)), 2**63 if has is None else has)
 
@@ -106,11 +106,11 @@ def plan_for(
     measure: Measure[Plan],
     devices: Sequence[jax.Device],
 ) -> tuple[Plan, str]:
-    """The plan of a model on as many of the devices as somebody asked for, and why it is on so many.
+    """Return the plan of a model on the requested number of devices, and the reason for that number.
 
     Raises:
-        DevicesError: there are not so many, they are not of one kind, the model cannot be divided among them, or, for
-            "auto", there is no number of them on which it fits.
+        DevicesError: there are not enough devices, they are not of one kind, the model cannot be divided among them,
+            or, for "auto", it fits on no number of them.
     """
     if asked != AUTO:
         place = _first(int(asked), name, why_not, devices)
@@ -135,7 +135,7 @@ def plan_for(
 
 
 def beyond_its_share(where: Placement, tree: Any) -> str:
-    """Say what each device has beyond its share of a model's arrays, and why. Nothing, where it has no more."""
+    """Describe the bytes that each device has beyond its share of the arrays, and why. Empty: there are none."""
     if (grid := where.grid) is None:
         return ""
     division, more = grid.division, dict[str, float]()
@@ -154,7 +154,7 @@ def beyond_its_share(where: Placement, tree: Any) -> str:
 
 
 def encoders_on_each(where: Placement, nbytes: int) -> str:
-    """Say what each device gets of a model's encoders of pictures and sounds. Nothing, where there is one device."""
+    """Describe the encoders of pictures and sounds on each device. Empty for one device."""
     if where.one_device or not nbytes:
         return ""
     if not where.here:
@@ -185,12 +185,12 @@ def _first(count: int, name: str, why_not: WhyNot, devices: Sequence[jax.Device]
 
 
 def _counts(why_not: WhyNot, devices: Sequence[jax.Device]) -> tuple[int, ...]:
-    """The numbers of devices that work: a model can be divided among so many, and the first so many are alike."""
+    """Return the numbers of devices that work: the model can be divided among N, and the first N are of one kind."""
     return working_counts(why_not, len(_alike(devices)))
 
 
 def _alike(devices: Sequence[jax.Device]) -> list[jax.Device]:
-    """The devices before the first one of another kind."""
+    """Return the devices before the first one of another kind."""
     return list(takewhile(lambda device: device.device_kind == devices[0].device_kind, devices))
 
 

@@ -1,9 +1,9 @@
-"""Several devices of one kind as a model's place: which part of each array lies on which, and putting it there.
+"""A placement on several devices of one kind: each array is divided into parts, and each part put on its device.
 
-Every matrix is divided by its ``ArraySpec.sections``. Where several sections lie in one array (queries, keys and
-values; gate and up), each device's part has its share of each, one behind the other: so a product with a part is the
-device's own heads, and no part of an activation has to move. What one section repeats on several devices is repeated
-in the array too.
+Every matrix is divided by its ``ArraySpec.sections``. Where one array has several sections (queries, keys and values;
+gate and up), each device's part has its share of each, one after the other. So a product with a part gives the device's
+own heads, and no activation has to move. If a section goes fewer ways than another, its parts are repeated in the
+array.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from langchain_gemma_jax.models.seams.weights import map_specs
 Partition: TypeAlias = jax.sharding.PartitionSpec
 
 WHOLE = jax.sharding.PartitionSpec()
-_LARGE = 1 << 20  # bytes of an array from which on the host holds one part of it at a time
+_LARGE = 1 << 20  # bytes of an array from which on the host waits for each part before it makes the next
 
 
 @dataclass(frozen=True, repr=False)
 class DeviceMesh(Placement):
     """Several devices, which share each matrix and work together."""
 
-    all_of_them: tuple[jax.Device, ...]
+    members: tuple[jax.Device, ...]
 
     @property
     def devices(self) -> tuple[jax.Device, ...]:
-        return self.all_of_them
+        return self.members
 
     @property
     def grid(self) -> DeviceMesh:
@@ -52,38 +52,38 @@ class DeviceMesh(Placement):
 
     @cached_property
     def division(self) -> Division:
-        """How their number divides."""
-        return Division(len(self.all_of_them))
+        """The ``Division`` for this number of devices."""
+        return Division(len(self.members))
 
     @cached_property
     def mesh(self) -> jax.sharding.Mesh:
         """The devices along their axes."""
         axes = self.division.axes
-        devices = np.array(self.all_of_them, dtype=object).reshape(axes)
+        devices = np.array(self.members, dtype=object).reshape(axes)
         kinds = (jax.sharding.AxisType.Auto,) * len(axes)
-        return jax.sharding.Mesh(devices, self.names(len(self.all_of_them)), axis_types=kinds)
+        return jax.sharding.Mesh(devices, self.names(len(self.members)), axis_types=kinds)
 
     @cached_property
     def key(self) -> str:
-        """The devices, whose they are, how they are joined as far as they say it, and the axes.
+        """The mesh axes, and each device with its coordinates, if it has any, and its host.
 
-        Another of these is another program.
+        A compiled program is valid only for equal keys.
         """
-        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.all_of_them)
+        where = (f"{each.id}@{getattr(each, 'coords', '')}{_host_of(each)}" for each in self.members)
         return f"mesh {'x'.join(map(str, self.division.axes))}: {', '.join(where)}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.key})"
 
     def names(self, ways: int) -> tuple[str, ...]:
-        """The names of the axes along which something is divided that goes so many ways."""
+        """Return the names of the mesh axes along which an array is divided that goes ``ways`` ways."""
         return tuple(f"part{number}" for number in range(self.division.along(ways)))
 
     def sharding(self, shape: Sequence[int] = (), axes: Axes = ()) -> jax.sharding.NamedSharding:
         return jax.sharding.NamedSharding(self.mesh, self.partition_of_cache(shape, axes))
 
     def partition_of_cache(self, shape: Sequence[int], axes: Axes) -> Partition:
-        """How keys or values are divided: along their heads, as far as these go."""
+        """Return the partition of keys or values: along their heads, into as many parts as these divide."""
         if "kv_heads" not in axes:
             return WHOLE
         at = axes.index("kv_heads")
@@ -93,17 +93,17 @@ class DeviceMesh(Placement):
         return jax.sharding.NamedSharding(self.mesh, self.partition(spec))
 
     def partition(self, spec: ArraySpec) -> Partition:
-        """How an array of a model is divided."""
+        """Return the partition of one of the model's arrays."""
         return self._along(spec.stored_along, self.division.ways_of(spec.sections))
 
     def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
-        found = list(spec.stored_shape)
+        shape = list(spec.stored_shape)
         if spec.sections:
-            found[spec.stored_along] = self.division.part(spec.sections) * self.division.ways_of(spec.sections)
-        return tuple(found)
+            shape[spec.stored_along] = self.division.part(spec.sections) * self.division.ways_of(spec.sections)
+        return tuple(shape)
 
     def put(self, tree: Any, specs: Any = None) -> Any:
-        """Copy numpy arrays there; no device is given more than its part of one, and one part after the other."""
+        """Copy numpy arrays there: to each device only its part of an array, one part after the other."""
         if specs is None:
             return jax.device_put(tree, self.sharding()) if self.here else jax.tree.map(self._put_whole, tree)
         return jax.tree.map(self._put, tree, map_specs(_Leaf, specs))
@@ -119,21 +119,21 @@ class DeviceMesh(Placement):
     def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
         leaves, tree = jax.tree.flatten(map_specs(_Leaf, specs))
         ways = max(self.division.ways_of(leaf.spec.sections) for leaf in leaves)
-        each = len(self.all_of_them) // ways  # devices that have the same part are beside each other
-        found: list[list[jax.Array]] = [[] for _ in leaves]
-        left, own = list(self.all_of_them), set(self.own)
+        each = len(self.members) // ways  # devices with the same part are next to each other
+        arrays_of: list[list[jax.Array]] = [[] for _ in leaves]
+        left, own = list(self.members), set(self.own)
         for given in parts:
             there, left = own.intersection(left[:each]), left[each:]
             if not there:
                 continue
             part = make(*given)
-            for arrays, array in zip(found, jax.tree.leaves(part), strict=True):
+            for arrays, array in zip(arrays_of, jax.tree.leaves(part), strict=True):
                 arrays += [jax.device_put(array, device) for device in there]
-            jax.block_until_ready([arrays[-len(there) :] for arrays in found])
-            del part, array  # before there is another
+            jax.block_until_ready([arrays[-len(there) :] for arrays in arrays_of])
+            del part, array  # before the next one is made
         whole = [
             jax.make_array_from_single_device_arrays(self.shape_of(leaf.spec), self.sharding_of(leaf.spec), arrays)
-            for leaf, arrays in zip(leaves, found, strict=True)
+            for leaf, arrays in zip(leaves, arrays_of, strict=True)
         ]
         return jax.tree.unflatten(tree, whole)
 
@@ -149,8 +149,8 @@ class DeviceMesh(Placement):
             if device not in own:
                 continue
             wanted = (index[axis].start or 0) // length
-            if wanted != number:  # devices that have the same part are beside each other
-                part = None  # before there is another
+            if wanted != number:  # devices with the same part are next to each other
+                part = None  # before the next one is made
                 number, part = wanted, _joined(array, axis, division.cuts(spec.sections, wanted))
             parts.append(done(jax.device_put(part, device)))
         return jax.make_array_from_single_device_arrays(shape, where, parts)
@@ -165,7 +165,7 @@ class DeviceMesh(Placement):
 
 
 def _host_of(device: jax.Device) -> str:
-    """Which process has a device, if it is not the first one."""
+    """Return the host of a device as text; empty for the first one."""
     return f" of host {device.process_index}" if device.process_index else ""
 
 
@@ -175,13 +175,13 @@ def _as_it_is(array: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A spec, in a tree where there is one array for it."""
+    """The spec of one array, as a leaf of a tree."""
 
     spec: ArraySpec
 
 
 def _joined(array: npt.NDArray[np.generic], axis: int, cuts: Sequence[slice]) -> npt.NDArray[np.generic]:
-    """Pieces of an array along an axis, one behind the other; a single one is not copied."""
+    """Join pieces of an array along an axis. A single piece is not copied."""
     before = (slice(None),) * axis
     pieces = [array[(*before, piece)] for piece in cuts]
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)

@@ -1,8 +1,8 @@
-"""Along which axis each matrix of a transformers model is divided among devices: by its own plan, or by what it is.
+"""The axis along which each matrix of a transformers model is divided among devices: by the model's plan, or by shape.
 
 Most models of transformers have a plan for tensor parallelism, which names the matrices whose outputs are divided and
-those whose inputs are. Where a model has none for a matrix, its shape says which it is. XLA divides the work by where
-the arrays lie, so a rule that suits a model badly costs time and changes no result.
+those whose inputs are. For a matrix without a plan, its shape decides. XLA divides the work by the sharding of the
+arrays, so a rule that fits a model badly costs time, but changes no result.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from fnmatch import fnmatchcase
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 
-_OUTPUTS, _INPUTS = ("colwise", "packed_colwise"), ("rowwise",)  # what the styles of plans begin with
-_BACK = ("o_proj", "out_proj", "down_proj", "dense", "c_proj", "wo", "fc2")  # square matrices that take divided inputs
+_OUTPUTS, _INPUTS = ("colwise", "packed_colwise"), ("rowwise",)  # prefixes of the styles in plans
+_BACK = ("o_proj", "out_proj", "down_proj", "dense", "c_proj", "wo", "fc2")  # square matrices with divided inputs
 
 
 @dataclass(frozen=True)
 class DividedAxis:
-    """How one array is divided."""
+    """The divided axis of one array."""
 
     name: str
     axis: int
-    size: int  # how many numbers along the axis stay together: a head
+    size: int  # numbers along the axis that stay together: a head
 
 
 def cuts_of(
     tensors: Iterable[tuple[str, tuple[int, ...]]], plan: Mapping[str, str], width: int, head_dim: int
 ) -> tuple[DividedAxis, ...]:
-    """Return how a model's arrays are divided; those that are not among them are whole on each device.
+    """Return the divided axes of a model's arrays. Arrays without one are whole on each device.
 
     Args:
-        tensors: the name and the shape of each.
-        plan: the model's own, of patterns of names and styles.
-        width: of its hidden states.
-        head_dim: how wide a head is.
+        tensors: the name and the shape of each array.
+        plan: the model's own plan: patterns of names, and styles.
+        width: of the hidden states.
+        head_dim: the width of a head.
     """
-    found = []
+    divided_axes = []
     for name, shape in tensors:
         owner, _, leaf = name.rpartition(".")
         if len(shape) < 2 or not (leaf == "weight" or len(shape) == 3):
@@ -48,12 +48,12 @@ def cuts_of(
         axis = _by_plan(style, shape) if style is not None else _by_shape(owner, leaf, shape, width)
         if axis is not None:
             by_heads = "attn" in name and shape[axis] % head_dim == 0
-            found.append(DividedAxis(name, axis, head_dim if by_heads else 1))
-    return tuple(found)
+            divided_axes.append(DividedAxis(name, axis, head_dim if by_heads else 1))
+    return tuple(divided_axes)
 
 
 def divided(spec: ArraySpec, cut: DividedAxis | None) -> ArraySpec:
-    """Return an array's spec, with what a placement divides it by."""
+    """Return an array's spec with the section that a placement divides it by."""
     if cut is None:
         return spec
     section = Section(cut.name.rpartition(".")[0], spec.shape[cut.axis] // cut.size, cut.size)
@@ -61,7 +61,7 @@ def divided(spec: ArraySpec, cut: DividedAxis | None) -> ArraySpec:
 
 
 def why_not_among(devices: int, heads: int) -> str | None:
-    """Say why a model with so many query heads cannot be divided among so many devices. None: it can."""
+    """Return why a model with ``heads`` query heads cannot be divided among ``devices`` devices. None: it can."""
     if devices > 1 and Division(devices).ways(Section("query heads", heads)) == 1:
         return f"its {heads} query heads do not divide among {devices} devices, and its attention would be whole"
     return None
@@ -74,7 +74,7 @@ def _by_plan(style: str, shape: tuple[int, ...]) -> int | None:
 
 
 def _by_shape(owner: str, leaf: str, shape: tuple[int, ...], width: int) -> int | None:
-    """Return the axis of a matrix ``[..., outputs, inputs]`` that is not the model's width; of a table, its rows."""
+    """Return the axis of a matrix ``[..., outputs, inputs]`` that is not the model's width; of a table, the rows."""
     if len(shape) == 3:
         return 2 if owner.endswith("experts") and "down" in leaf else 1 if owner.endswith("experts") else None
     outputs, inputs = shape

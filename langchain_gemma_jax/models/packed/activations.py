@@ -1,9 +1,9 @@
-"""What matrices in blocks are multiplied by: activations as they are, or rounded to eight bits first.
+"""The activations that matrices in blocks are multiplied by: as they are, or rounded to eight bits first.
 
-Rounding is a part of what a model computes, whoever computes it; only kernels are faster for it. A number in the middle
-between two steps goes to one side or the other by its last bit, and what comes of that is met by the next rounding: so
-kernels take products of any number of rows here, and a token has the same keys and values to the bit whether it was
-read in a long chunk, written alone, or drafted. XLA's products, which give other last bits, would not be reuse.
+Rounding is a part of the computation, by kernels and by XLA alike, but only kernels are faster with it. A number near
+the middle between two steps is rounded up or down by its last bit, and the next rounding amplifies that. So with
+rounding, kernels take products of any number of rows, and a token has the same keys and values to the bit whether it
+was read in a long chunk, generated alone, or drafted. XLA's products have other last bits in chunks of other lengths.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LEAST = np.float32(1e-37)  # a scale whose inverse is a number
 
 
 def checked_activations(asked: str | None) -> str | None:
-    """What was asked for, if there is such a thing.
+    """Return the argument ``activations`` after a check.
 
     Raises:
-        InputError: there is not.
+        InputError: it is not one of ``ACTIVATIONS``.
     """
     if asked is not None and asked not in ACTIVATIONS:
         raise InputError(f"activations: expected one of {', '.join(ACTIVATIONS)} or None, found {asked!r}.")
@@ -32,7 +32,7 @@ def checked_activations(asked: str | None) -> str | None:
 
 
 def in_eight_bits(rows: jax.Array) -> jax.Array:
-    """Rows ``[row, in]``, each 32 numbers rounded to 255 steps that reach to the largest of them: still float32."""
+    """Round rows ``[row, in]``: each 32 numbers to 255 steps, scaled to the largest of them. The result is float32."""
     blocks = rows.astype(jnp.float32).reshape(*rows.shape[:-1], -1, BLOCK)
     scales = jnp.max(jnp.abs(blocks), axis=-1, keepdims=True) * _STEP
     inverse = jnp.where(scales > _LEAST, jnp.float32(1) / scales, jnp.float32(0))

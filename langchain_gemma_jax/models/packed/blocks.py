@@ -1,6 +1,6 @@
-"""Matrices in blocks as weights: their products with rows, and their rows.
+"""Matrices in blocks as weights: their products and their rows.
 
-A product never makes more of a dense matrix than a tile of some rows (``tiles.py``).
+A product in tiles never unpacks more of a matrix than one tile (``tiles.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.products import can_multiply, multiply
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
-from langchain_gemma_jax.models.packed.kinds import KINDS, Kind, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, BlockFormat, numbers
 from langchain_gemma_jax.models.packed.tiles import in_tiles
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import Packed, Plan
@@ -25,13 +25,13 @@ from langchain_gemma_jax.models.seams.weights import Packed, Plan
 class BlockMatrix(Packed):
     """A matrix in one block format, or a stack of them."""
 
-    parts: tuple[Any, ...]  # as ``KINDS[kind].parts``, each [..., out, block, *shape of the part]
+    parts: tuple[Any, ...]  # as ``BLOCK_FORMATS[kind].parts``, each [..., out, block, *shape of the part]
     kind: str
-    dtype: str  # that products are taken in
+    dtype: str  # of products
     forms: BlockForms = DEFAULT
 
     def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:  # noqa: ARG002  the plan is
-        """Return the product. The plan is for dense ones."""
+        """Return ``x [..., in]`` times the matrix. The plan is ignored: it is for dense matrices."""
         rows = x.reshape(-1, x.shape[-1])
         count = rows.shape[0]
         rounded = self.forms.activations == "int8"
@@ -50,24 +50,24 @@ class BlockMatrix(Packed):
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found: jax.Array = numbers(self._kind, tuple(part[ids] for part in self.parts))
-        return found
+        rows: jax.Array = numbers(self._kind, tuple(part[ids] for part in self.parts))
+        return rows
 
     def matrix_at(self, index: jax.Array) -> BlockMatrix:
         return BlockMatrix(tuple(part[index] for part in self.parts), self.kind, self.dtype, self.forms)
 
     @property
     def outputs(self) -> int:
-        """How many outputs the matrix, or each of a stack, has."""
+        """Number of outputs of the matrix, or of each matrix in a stack."""
         count: int = self.parts[0].shape[-2 - len(self._kind.parts[0].shape)]
         return count
 
     @property
-    def _kind(self) -> Kind:
-        return KINDS[self.kind]
+    def _kind(self) -> BlockFormat:
+        return BLOCK_FORMATS[self.kind]
 
     def _multiplied(self, parts: tuple[Any, ...], rows: jax.Array) -> jax.Array:
-        """Return some outputs of the matrix for all rows: float32 ``[out, row]``."""
+        """Return the products of some of the matrix' outputs with all rows: float32 ``[out, row]``."""
         precision = jax.lax.Precision.HIGHEST if self.dtype == "float32" else jax.lax.Precision.DEFAULT
         slices, outputs = self._kind.unpack(parts), parts[0].shape[0]
         products = [
@@ -92,7 +92,7 @@ class BlockMatrix(Packed):
         return total
 
     def _inputs(self, rows: jax.Array) -> list[jax.Array]:
-        """Return the numbers of the rows ``[row, in]`` that each slice is multiplied by: ``[row, group, lane]``."""
+        """Split the rows ``[row, in]`` into the inputs of each slice: ``[row, group, lane]``."""
         kind = self._kind
         cut = rows.reshape(rows.shape[0], -1, kind.slices, kind.lane)
         return [cut[:, :, index] for index in range(kind.slices)]
@@ -101,9 +101,9 @@ class BlockMatrix(Packed):
 @partial(jax.tree_util.register_dataclass, data_fields=["weights"], meta_fields=["outputs"])
 @dataclass(frozen=True)
 class Stacked(Packed):
-    """One matrix whose outputs are stored as several ones: a projection to queries in one format, to values in another.
+    """One matrix that is stored as several, such as a projection with queries in one format and values in another.
 
-    ``weights`` are the matrices in order, each with as many ``outputs``.
+    ``weights`` are these matrices in order, and ``outputs`` the number of outputs of each.
     """
 
     weights: tuple[Any, ...]  # each a ``Packed``
@@ -113,13 +113,13 @@ class Stacked(Packed):
         return jnp.concatenate([weight.product(x, plan, real) for weight in self.weights], axis=-1)
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found, first = jnp.zeros((), jnp.float32), 0
+        total, first = jnp.zeros((), jnp.float32), 0
         for weight, count in zip(self.weights, self.outputs, strict=True):
             mine = (ids >= first) & (ids < first + count)
             rows = weight.rows(jnp.clip(ids - first, 0, count - 1))
-            found = found + jnp.where(mine[..., None], rows, 0.0)
+            total = total + jnp.where(mine[..., None], rows, 0.0)
             first += count
-        return found
+        return total
 
     def matrix_at(self, index: jax.Array) -> Stacked:
         return Stacked(tuple(weight.matrix_at(index) for weight in self.weights), self.outputs)

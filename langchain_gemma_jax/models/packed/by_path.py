@@ -1,4 +1,4 @@
-"""Matrices as their files have them, found by the path at which the model has each."""
+"""Storage of matrices in the forms of their files, by their path in the parameter tree."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ How = TypeVar("How")
 
 @dataclass(frozen=True)
 class ByPath(Storage, Generic[How]):
-    """Each matrix as its file has it, in one run of outputs or several. One that is dense there stays so."""
+    """Storage of each matrix as in its file, in one run of outputs or several. Dense matrices stay dense."""
 
-    stored: tuple[tuple[Path, tuple[How, ...]], ...]  # what is not dense: how each run of outputs is stored
+    stored: tuple[tuple[Path, tuple[How, ...]], ...]  # of packed matrices: the storage of each run of outputs
     forms: BlockForms = DEFAULT
     _known: Mapping[Path, tuple[How, ...]] = field(init=False, repr=False, compare=False)
 
     as_in_file = True
 
     def __post_init__(self) -> None:
-        """Make the look-up that ``abstract`` is asked through."""
+        """Make the look-up table by path."""
         object.__setattr__(self, "_known", dict(self.stored))
 
     @property
@@ -37,10 +37,10 @@ class ByPath(Storage, Generic[How]):
 
     @abstractmethod
     def specs(self, how: How, dense: ArraySpec) -> tuple[Packed, int]:
-        """Return what stands for a run of outputs of a matrix, and how many outputs that are."""
+        """Return the specs of a run of a matrix' outputs, and the number of outputs in it."""
 
     def has_dense(self, config: ModelConfig, dtype: str) -> bool:
-        """Return True if any matrix of the model is dense in its file, and stays so."""
+        """Return True if any matrix of the model is dense in its file, and stays dense."""
         return any(is_matrix(spec) and path not in self._known for path, spec in walk(abstract(config, dtype)))
 
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
@@ -51,5 +51,5 @@ class ByPath(Storage, Generic[How]):
             outputs = tuple(count for _, count in runs)
             each_run = zip(known, cut(dense.sections, outputs), strict=True)
             runs = [self.specs(how, replace(dense, sections=sections)) for how, sections in each_run]
-        found, outputs = zip(*runs, strict=True)
-        return found[0] if len(found) == 1 else Stacked(found, outputs)
+        specs, outputs = zip(*runs, strict=True)
+        return specs[0] if len(specs) == 1 else Stacked(specs, outputs)

@@ -1,8 +1,8 @@
-"""Matrices of whole numbers with one scale an output, between two grids that activations are rounded to.
+"""Matrices of integers with one scale per output, whose inputs and outputs are rounded to grids.
 
-A mobile release was trained with its activations on grids of 256 steps, so the rounding is a part of the model:
-without it, other numbers come out. What is multiplied is whole: a matrix' numbers by the steps that its inputs are.
-These products are exact in any dtype here, and their sums in float32, so one rounding is all that a product has.
+A mobile release was trained with its activations on grids of 256 steps, so the rounding is a part of the model: without
+it, the results differ. Products are between integers: a matrix' numbers, and its inputs as steps of a grid. They are
+exact in any dtype here, and so are their sums in float32. So a product is rounded once only.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ LEAST, MOST = -128.0, 127.0  # steps of a grid
 )
 @dataclass(frozen=True)
 class ChannelMatrix(Packed):
-    """A matrix of numbers of 2, 4 or 8 bits. One whose rows are only looked up may have several scales a row."""
+    """A matrix of numbers of 2, 4 or 8 bits. A matrix whose rows are only looked up may have several scales per row."""
 
-    numbers: Any  # [out, byte]: uint8, a row's first number in the lowest bits; of 8 bits int8, [out, in]
+    numbers: Any  # [out, byte]: uint8, a row's first number in the lowest bits; with 8 bits int8, [out, in]
     scales: Any  # [out, group] float32
-    grid_in: Any  # (): the size of a step of the inputs' grid; 0: they are taken as they are
-    grid_out: Any  # (): the outputs'
+    grid_in: Any  # (): step size of the inputs' grid; 0: inputs are not rounded
+    grid_out: Any  # (): step size of the outputs' grid; 0: outputs are not rounded
     bits: int
-    dtype: str  # that products are taken in
-    tiled: bool = True  # whether a tile is unpacked after the other, or all at once
+    dtype: str  # of products
+    tiled: bool = True  # True: unpacked tile by tile; False: all at once
 
     def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:  # noqa: ARG002  for others
         rows = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
@@ -46,9 +46,9 @@ class ChannelMatrix(Packed):
         return (out * step).reshape(*x.shape[:-1], out.shape[-1])
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        found = jnp.stack(self._whole(self.numbers[ids]), axis=-1).astype(jnp.float32)
+        numbers = jnp.stack(self._whole(self.numbers[ids]), axis=-1).astype(jnp.float32)
         scales = self.scales[ids]
-        whole: jax.Array = (found.reshape(*scales.shape, -1) * scales[..., None]).reshape(*ids.shape, -1)
+        whole: jax.Array = (numbers.reshape(*scales.shape, -1) * scales[..., None]).reshape(*ids.shape, -1)
         return whole
 
     def matrix_at(self, index: jax.Array) -> ChannelMatrix:
@@ -58,7 +58,7 @@ class ChannelMatrix(Packed):
         return ChannelMatrix(numbers, scales, grid_in, grid_out, self.bits, self.dtype, self.tiled)
 
     def _multiplied(self, parts: MatrixParts, rows: jax.Array) -> jax.Array:
-        """Return some outputs of the matrix, without scales, for all rows: float32 ``[out, row]``."""
+        """Return the unscaled products of some of the matrix' outputs with all rows: float32 ``[out, row]``."""
         precision = jax.lax.Precision.HIGHEST if self.dtype == "float32" else jax.lax.Precision.DEFAULT
         slices = self._whole(parts[0])
         products = [
@@ -74,7 +74,7 @@ class ChannelMatrix(Packed):
         return sum(products[1:], products[0])
 
     def _whole(self, numbers: jax.Array) -> list[jax.Array]:
-        """Return the numbers in bytes: the first ones of all bytes, the second ones, ..."""
+        """Unpack the numbers in bytes: the first number of every byte, then the second of every byte, ..."""
         if self.bits == 8:
             return [numbers]
         middle, mask = jnp.int8(1 << (self.bits - 1)), jnp.uint8((1 << self.bits) - 1)
@@ -83,7 +83,7 @@ class ChannelMatrix(Packed):
 
 
 def _on_grid(x: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return how many steps of a grid each number is, and a step's size; of no grid, the numbers and 1."""
+    """Return each number as steps of a grid, and the step size. Without a grid: the numbers, and 1."""
     rounded = size != 0
     step = jnp.where(rounded, size, jnp.ones_like(size))
     steps = jnp.clip(jnp.round(x / step), LEAST, MOST)

@@ -1,9 +1,10 @@
-"""How matrices in blocks are multiplied on this machine: remembered, or measured, or what is nowhere slow.
+"""The choice of how matrices in blocks are multiplied on this machine: from disk, by measurement, or a safe default.
 
-Where the package's kernels run, they are tried first: several rows take them too, if one row is faster so.
+Where the package's kernels run, they are tried first. If they are faster for one row, they are used for several rows
+too.
 
-On a CPU one row's product is fastest in one form with one release of JAX and in another with the next, by up to
-twentyfold. Several rows are fastest in tiles with all that were tried.
+On a CPU the fastest form for one row changes between releases of JAX, by up to a factor of twenty. Several rows are
+fastest in tiles with all releases that were tried.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import numpy as np
 
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.recipes.store import alone, recipe_file
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import PLAIN
@@ -30,7 +31,7 @@ from langchain_gemma_jax.private.folder import DamagedError, UnsafeFolderError, 
 from langchain_gemma_jax.private.writing import write_whole
 
 ON_ACCELERATORS = BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
-"""A GPU's or TPU's compiler sums while it unpacks, and unpacks what it multiplies several rows by."""
+"""Forms for GPUs and TPUs: their compiler fuses the unpacking into the sums, or into the product with several rows."""
 
 CLEARLY = 0.8  # another form has to take at most this share of the tiles' time: noise must not flip the choice
 SHAPE, TRIED = (2048, 2048), ("Q4_K", "Q8_0")
@@ -41,10 +42,10 @@ _chosen: dict[str, BlockForms] = {}
 
 
 def choose_block_forms(activations: str | None = None, *, divided: bool = False) -> BlockForms:
-    """The forms for this machine; for matrices that are divided among devices, what XLA can divide.
+    """Return the forms for this machine. Matrices divided among devices get forms that XLA can divide.
 
-    The first call on one measures for about a second and remembers the result. Where nothing else is asked for,
-    activations are rounded to eight bits if kernels multiply by them: elsewhere that would gain nothing.
+    The first call on a machine measures for about a second and stores the result on disk. By default, activations are
+    rounded to eight bits where kernels multiply: elsewhere that gains nothing.
     """
     forms = _of_this_machine(divided=divided)
     return replace(forms, activations=activations or ("int8" if forms.one_row is BlockForm.KERNEL else "float32"))
@@ -63,7 +64,7 @@ def _of_this_machine(*, divided: bool) -> BlockForms:
 
 
 def measured(seconds: Mapping[BlockForm, float]) -> BlockForms:
-    """The default, with another form for one row if that is clearly faster, by what its products took in each form."""
+    """Return the default forms, with another one for one row if that is clearly faster by these times."""
     tiles, sums = seconds[BlockForm.TILES], seconds[BlockForm.SUMS]
     if seconds.get(BlockForm.KERNEL, math.inf) < CLEARLY * min(tiles, sums):
         return replace(DEFAULT, one_row=BlockForm.KERNEL, few_rows=BlockForm.KERNEL)
@@ -72,16 +73,16 @@ def measured(seconds: Mapping[BlockForm, float]) -> BlockForms:
 
 def _measured_alone() -> BlockForms:
     with alone(_NAME):
-        if (known := _recall()) is None:  # whoever was waited for may have measured
+        if (known := _recall()) is None:  # another process may have measured while this one waited
             known = measured(_seconds())
             _remember(known)
         return known
 
 
 def _seconds() -> Mapping[BlockForm, float]:
-    """The seconds that the products with a matrix of each kind that is tried take, form by form.
+    """Return the time of products in each form, summed over the formats that are tried.
 
-    They are timed in turns: what else the machine does meets all of them alike.
+    The forms are timed in turns, so that other load on the machine affects all of them alike.
     """
     forms = [BlockForm.TILES, BlockForm.SUMS, *([BlockForm.KERNEL] if kernels().run else [])]
     x = jax.device_put(np.ones((1, SHAPE[1]), np.float32))
@@ -98,7 +99,7 @@ def _seconds() -> Mapping[BlockForm, float]:
 
 
 class _Tried:
-    """A product in one form, and the best time that it took."""
+    """A compiled product in one form, and its best time."""
 
     def __init__(self, form: BlockForm, matrix: BlockMatrix, x: jax.Array) -> None:
         self.form, self.best = form, math.inf
@@ -107,7 +108,7 @@ class _Tried:
             self._program = jax.jit(BlockMatrix.product, static_argnums=2).lower(matrix, x, PLAIN).compile()
 
     def run(self) -> None:
-        """Take the time once more."""
+        """Time one run; keep the best."""
         if self._program is None:
             return
         began = time.perf_counter()
@@ -121,23 +122,25 @@ class _Tried:
 
 def _ones(kind: str) -> tuple[jax.Array, ...]:
     outputs, inputs = SHAPE
-    blocks = (outputs, inputs // KINDS[kind].elements)
-    specs = ((*blocks, *part.shape) for part in KINDS[kind].parts)
-    arrays = (np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, KINDS[kind].parts, strict=True))
-    return tuple(map(jax.device_put, arrays))  # said outright: a caller may have forbidden every other transfer
+    blocks = (outputs, inputs // BLOCK_FORMATS[kind].elements)
+    specs = ((*blocks, *part.shape) for part in BLOCK_FORMATS[kind].parts)
+    arrays = (
+        np.ones(shape, numpy_dtype(part.dtype)) for shape, part in zip(specs, BLOCK_FORMATS[kind].parts, strict=True)
+    )
+    return tuple(map(jax.device_put, arrays))  # an explicit transfer: the caller may have disallowed implicit ones
 
 
 def _recall() -> BlockForms | None:
     path = recipe_file(_NAME)
     try:
-        found = json.loads(open_folder(path.parent, path.parent).read(path.name, _LARGEST))
-        return BlockForms(*(BlockForm(found[name]) for name in ("one_row", "few_rows", "more_rows")))
+        stored = json.loads(open_folder(path.parent, path.parent).read(path.name, _LARGEST))
+        return BlockForms(*(BlockForm(stored[name]) for name in ("one_row", "few_rows", "more_rows")))
     except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
         return None
 
 
 def _remember(forms: BlockForms) -> None:
-    """Keep the forms for the processes that come after. Failing to is not an error."""
+    """Store the forms for later processes. A failure is not an error."""
     path = recipe_file(_NAME)
     text = json.dumps({"one_row": forms.one_row, "few_rows": forms.few_rows, "more_rows": forms.more_rows})
     try:

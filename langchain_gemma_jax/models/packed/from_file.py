@@ -1,4 +1,4 @@
-"""Matrices as a file has them: each in the block formats that its tensors are stored in."""
+"""Storage of matrices in the block formats of their file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, IN_GGUF
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
-from langchain_gemma_jax.models.packed.kinds import IN_GGUF, KINDS
 from langchain_gemma_jax.models.packed.splitting import split
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
@@ -22,7 +22,7 @@ from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, 
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
 Run: TypeAlias = tuple[str, int]
-"""A count of outputs of a matrix, and the block format that they are in."""
+"""The block format of a run of a matrix' outputs, and the number of outputs in it."""
 
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
@@ -31,24 +31,25 @@ class BlockSource(TensorSource):
     """Stored tensors in block formats."""
 
     @abstractmethod
-    def kind(self, name: str) -> str:
-        """The block format of a tensor, by its name in GGUF files."""
+    def block_format(self, name: str) -> str:
+        """Return the block format of a tensor, by its name in GGUF files."""
 
     @abstractmethod
     def read_blocks(self, name: str) -> Iterator[Array]:
-        """The blocks of a tensor, some rows at a time: uint8 ``[row, block, byte]``, the rows of a stack end to end.
+        """Yield the blocks of a tensor, a few rows at a time: uint8 ``[row, block, byte]``.
 
-        The bytes of a piece lie end to end, and are what they are until the next is asked for: pieces may share memory.
+        The rows of a stack follow each other. A piece is contiguous, and valid until the next one is taken: pieces may
+        share memory.
         """
 
 
 @dataclass(frozen=True)
 class AsInFile(ByPath[Run]):
-    """Each matrix in the block formats of its file. A matrix that is dense there, in the products' dtype, stays so."""
+    """Storage of each matrix in the block formats of its file. Dense matrices in the dtype of products stay dense."""
 
     @property
-    def kinds(self) -> Collection[str]:
-        return KINDS
+    def stored_types(self) -> Collection[str]:
+        return BLOCK_FORMATS
 
     @property
     def rounds_by_kernel(self) -> bool:
@@ -68,7 +69,7 @@ class AsInFile(ByPath[Run]):
         if not isinstance(source, BlockSource):
             raise TypeError(f"expected a source of blocks, found {type(source).__name__}")
         runs = stored.weights if isinstance(stored, Stacked) else (stored,)
-        waiting, found = list(parts), []
+        waiting, matrices = list(parts), []
         for run in runs:
             arrays = tuple(empty(spec) for spec in run.parts)
             first, total = 0, run.outputs
@@ -77,11 +78,11 @@ class AsInFile(ByPath[Run]):
                 outputs = part.shape[-2]
                 self._fill(source, part, run.kind, arrays, slice(first, first + outputs))
                 first += outputs
-            found.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
-        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+            matrices.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
+        return matrices[0] if len(matrices) == 1 else Stacked(tuple(matrices), stored.outputs)
 
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
-        """Read one tensor to its place in the arrays: to some outputs of each matrix."""
+        """Read one tensor to its place in the arrays: the ``outputs`` of each matrix."""
         each = part.shape[-2]
         count = int(np.prod(part.shape[:-2], dtype=np.int64))
         targets = [array.reshape(count, *array.shape[len(part.shape) - 2 :])[:, outputs] for array in arrays]
@@ -92,17 +93,17 @@ class AsInFile(ByPath[Run]):
                 one, at = divmod(row, each)
                 some = min(each - at, len(piece) - done)
                 blocks, rooms = piece[done : done + some], [target[one, at : at + some] for target in targets]
-                split(KINDS[kind], blocks.view(np.uint8), rooms)
+                split(BLOCK_FORMATS[kind], blocks.view(np.uint8), rooms)
                 done, row = done + some, row + some
 
 
 def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> BlockMatrix:
-    """Some outputs of a matrix in a block format, as the specs of its arrays."""
-    known = KINDS[kind]
+    """Return the specs of a run of a matrix' outputs in a block format."""
+    known = BLOCK_FORMATS[kind]
     *stack, _, inputs = dense.shape
     shape = (*stack, outputs, inputs // known.elements)
     sections = dense.sections
-    if sections and dense.along == len(dense.shape) - 1:  # a device begins where a block does
+    if sections and dense.along == len(dense.shape) - 1:  # a device's part begins where a block does
         sections = tuple(replace(section, block=known.elements) for section in sections)
     parts = tuple(
         ArraySpec(
@@ -118,19 +119,20 @@ def specs_of(kind: str, outputs: int, dense: ArraySpec, forms: BlockForms) -> Bl
 
 
 def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> AsInFile:
-    """The storage of a model as its file has it.
+    """Return the storage of a model in its file.
 
     Raises:
         TensorMismatchError: a matrix is in a block format that is not read here.
     """
-    found = []
+    stored = []
     for path, spec in walk(abstract(config, dtype)):
         if not is_matrix(spec):
             continue
         runs: list[Run] = []
         for part in naming(config, path):
-            kind = source.kind(part.name) if part.name in source.names() else _PLAIN[dtype]  # missing: place() says so
-            if kind not in KINDS:
+            # For a missing tensor, ``place`` raises the error.
+            kind = source.block_format(part.name) if part.name in source.names() else _PLAIN[dtype]
+            if kind not in BLOCK_FORMATS:
                 advice = "Take a file of this model in one of these."
                 raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", kind, advice)
             outputs = part.shape[-2]
@@ -138,8 +140,8 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
                 outputs += runs.pop()[1]
             runs.append((kind, outputs))
         if runs != [(_PLAIN[dtype], spec.shape[-2])]:
-            found.append((path, tuple(runs)))
-    return AsInFile(tuple(found), forms)
+            stored.append((path, tuple(runs)))
+    return AsInFile(tuple(stored), forms)
 
 
 class BlockCheckpoint(Checkpoint[BlockSource]):

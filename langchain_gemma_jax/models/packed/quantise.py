@@ -1,7 +1,7 @@
-"""Dense matrices packed while they are loaded: in groups of 32 numbers with one scale, symmetric around zero.
+"""Packing of dense matrices while they are loaded: in groups of 32 numbers with one scale, symmetric around zero.
 
-``int8`` is 8.5 bits a number, ``int4`` 4.5. The layouts are those of ``Q8_0`` and ``Q4_0``, so products with them are
-those of files that have them.
+``int8`` takes 8.5 bits a number, ``int4`` 4.5. The layouts are those of ``Q8_0`` and ``Q4_0``, so the products are the
+same as for files in these formats.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import numpy.typing as npt
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.packed.from_file import specs_of
-from langchain_gemma_jax.models.packed.kinds import KINDS
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.weights import Storage
 
 GROUP = 32
 WEIGHTS = ("int8", "int4")
-THREADS = 2  # that share a matrix: the next one is read when it is done
+THREADS = 2  # that pack one matrix; the next one is read when it is done
 _PIECE_BYTES = 4 << 20  # of float32, quantised at a time
 _SHARES = np.array([0.92, 0.85, 0.78], np.float32)
-"""Shares of a group's largest number that a scale of four bits may reach to: cutting off a little can err less."""
+"""Shares of a group's largest number to try as the range of four bits: clipping a little can make the error smaller."""
 
-# Rows are looked up, and the scores of all tokens compared, in these: an error there meets every text.
+# Rows are looked up in these tables, and all tokens are scored by them: an error there affects every text.
 _TABLES = frozenset({"embed", "head", "ple_embed"})
 
 
 @dataclass(frozen=True)
 class Quantised(Storage):
-    """Every matrix in groups; tables of tokens in eight bits always. One whose rows are no whole groups stays dense."""
+    """Storage of matrices in groups; token tables always in eight bits. Rows that are no whole groups stay dense."""
 
     bits: int  # 8 or 4
     forms: BlockForms
@@ -61,7 +61,7 @@ class Quantised(Storage):
         kind = self._kind(path)
         shape = (*logical.shape[:-1], logical.shape[-1] // GROUP)
         scales = np.empty(shape, np.float16)
-        values = np.empty((*shape, *KINDS[kind].parts[-1].shape), KINDS[kind].parts[-1].dtype)
+        values = np.empty((*shape, *BLOCK_FORMATS[kind].parts[-1].shape), BLOCK_FORMATS[kind].parts[-1].dtype)
         quantise = _eight_bits if kind == "Q8_0" else _four_bits
 
         def pack_piece(piece: npt.NDArray[Any], scale: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
@@ -77,10 +77,10 @@ class Quantised(Storage):
 
 
 def quantised(weights: str, forms: BlockForms) -> Quantised:
-    """The storage that is called so.
+    """Return the storage for the option ``weights``.
 
     Raises:
-        InputError: there is none of this name.
+        InputError: it is not one of ``WEIGHTS``.
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected one of {', '.join(WEIGHTS)} or None, found {weights!r}.")
@@ -88,7 +88,7 @@ def quantised(weights: str, forms: BlockForms) -> Quantised:
 
 
 def _pieces(*arrays: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-    """Yield some rows of each of these arrays at a time, of one matrix after the other."""
+    """Yield the same few rows of each of these arrays at a time; of stacks, one matrix after the other."""
     matrices = zip(*arrays, strict=True) if arrays[0].ndim > 2 else [arrays]
     for matrix in matrices:
         step = max(1, _PIECE_BYTES // (4 * matrix[0].shape[-1]))
@@ -102,15 +102,15 @@ def _eight_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.
 
 
 def _four_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return scales and halves of bytes. The number that is furthest from zero is -8, whichever its sign."""
+    """Return scales and packed numbers. The number furthest from zero becomes -8, with the sign in the scale."""
     furthest = np.take_along_axis(groups, np.abs(groups).argmax(-1)[..., None], -1)[..., 0]
     scales = (furthest / np.float32(-8)).astype(np.float16)
     best, error = _rounded(groups, scales)
     for share in _SHARES:
         tried = (furthest * (share / np.float32(-8))).astype(np.float16)
-        found, wrong = _rounded(groups, tried)
+        rounded, wrong = _rounded(groups, tried)
         better = wrong < error
-        best, error = np.where(better[..., None], found, best), np.where(better, wrong, error)
+        best, error = np.where(better[..., None], rounded, best), np.where(better, wrong, error)
         scales = np.where(better, tried, scales)
     packed = (best + 8).astype(np.uint8)
     half = GROUP // 2
@@ -118,12 +118,12 @@ def _four_bits(groups: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.N
 
 
 def _rounded(groups: npt.NDArray[np.float32], scales: npt.NDArray[np.float16]) -> tuple[npt.NDArray[Any], Any]:
-    """Return the numbers in four bits, and by how much they err."""
-    found = np.clip(np.rint(groups * _inverse(scales)[..., None]), -8, 7)
-    return found, np.square(found * scales.astype(np.float32)[..., None] - groups).sum(-1)
+    """Return the numbers rounded to four bits, and the squared error of each group."""
+    rounded = np.clip(np.rint(groups * _inverse(scales)[..., None]), -8, 7)
+    return rounded, np.square(rounded * scales.astype(np.float32)[..., None] - groups).sum(-1)
 
 
 def _inverse(scales: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
-    """Return what to multiply by; 0 where the scale is 0: all numbers are."""
-    found = scales.astype(np.float32)
-    return np.divide(np.float32(1), found, out=np.zeros_like(found), where=found != 0)
+    """Return 1 / scale; 0 where the scale is 0, as all numbers of such a group are 0."""
+    wide = scales.astype(np.float32)
+    return np.divide(np.float32(1), wide, out=np.zeros_like(wide), where=wide != 0)

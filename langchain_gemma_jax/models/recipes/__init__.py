@@ -1,7 +1,7 @@
-"""Matmul recipes: how weights lie in memory and are multiplied, chosen by measurement.
+"""Matmul recipes: the memory layout and the products of weights, chosen by measurement.
 
-The thread that loads a model measures; what is chosen is traced with the model. The room owns the file in which
-measurements are kept. It may import ``models.weights``, ``models.configuration`` and ``private``.
+The thread that loads a model measures; the chosen recipe is traced with the model. The room owns the file in which
+measurements are stored. It may import ``models.weights``, ``models.configuration`` and ``private``.
 """
 
 from langchain_gemma_jax.models.recipes.choose import choose_recipe

@@ -1,4 +1,4 @@
-"""Which recipe to use: the one given, else the remembered, else the measured, else the safe one."""
+"""The choice of a recipe: the stored one, else a measured one, else the safe default."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _chosen: dict[tuple[str, str], Recipe] = {}
 
 
 def choose_recipe(dtype: str, *, divided: bool = False) -> Recipe:
-    """The recipe for weights of ``dtype`` on this machine; for those divided among devices, what XLA can divide.
+    """Return the recipe for weights of ``dtype`` on this machine; for divided weights, one that XLA can divide.
 
-    The first call on a machine measures (some three seconds at most) and remembers the result in the package's
-    cache folder; deleting the file measures again. A measurement that ran out of time is used as far
-    as it came, by the processes of the next hour too: with another recipe they would compile every program
-    anew. Processes that start together measure once. To decide yourself, pass a ``Recipe``:
+    The first call on a machine measures (about three seconds at most) and stores the result in the package's
+    cache folder; to measure again, delete the file. A measurement that ran out of time is used as far
+    as it came, also by the processes of the next hour: with another recipe they would compile every program
+    again. Processes that start together measure once. To choose yourself, pass a ``Recipe``:
 
         load_model("google/gemma-3-1b-it", recipe=Recipe("bfloat16", layers=Plan(one_row=Form.PAD_ROWS)))
     """
@@ -44,7 +44,7 @@ def _choose(backend: str, dtype: str) -> Recipe:
         return default
     if (known := recall(dtype)) is None:
         with alone(dtype):
-            if (known := recall(dtype)) is None:  # whoever was waited for may have measured
+            if (known := recall(dtype)) is None:  # another process may have measured while this one waited
                 ours = kernels()
                 fast = ours.run and ours.variant != "portable"
                 measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)

@@ -1,4 +1,4 @@
-"""The recipe to start from, and to stay with where nothing could be measured: what is known of JAX releases."""
+"""The default recipe, by what is known of JAX releases: the start of a measurement, and the recipe without one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import jax
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import Form, Plan
 
-CPU_ATTENTION_PAIRS = 8  # a decode step of one row, or of a few; a product for each pair costs compile time
+CPU_ATTENTION_PAIRS = 8  # enough for a decode step of one row or a few; a product for each pair costs compile time
 
 
 def default_recipe(dtype: str, backend: str, jax_version: str = jax.__version__) -> Recipe:
-    """A recipe without known cliffs. On GPU and TPU that is the plain one."""
+    """Return a recipe without known slow cases. On GPU and TPU that is the plain one."""
     if backend != "cpu":
         return Recipe(dtype)
     old = _release(jax_version) < (0, 10)
@@ -29,6 +29,6 @@ def default_recipe(dtype: str, backend: str, jax_version: str = jax.__version__)
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """(0, 9, 2) for "0.9.2" and for "0.9.2.dev20260101"."""
+    """Return the numbers of a version: (0, 9, 2) for "0.9.2" and for "0.9.2.dev20260101"."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(part) for part in match[0].split(".")) if match else ()

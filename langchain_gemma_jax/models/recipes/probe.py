@@ -1,4 +1,4 @@
-"""Measure which recipe is fastest here. On CPU the answer differs by up to a hundredfold between JAX releases."""
+"""Measurement of the fastest recipe. On CPU, a form's time changes by up to a hundredfold between JAX releases."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from langchain_gemma_jax.models.seams.weights import Form, Plan
 ONE, FEW, MOST_OF_FEW, MANY = 1, 4, 8, 128
 BETWEEN_FEW_AND_MANY = (16, 32, 64)  # rows, as chunks of prompts have them
 BUDGET_SECONDS = 2.0
-RUNS, ENOUGH = 12, 0.02  # of a product at most, and seconds of them that are enough: noise is small beside it
-CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time: noise must not flip the choice
+RUNS, ENOUGH = 12, 0.02  # the most runs of a product, and the seconds after which no more are needed
+CLEARLY = 0.8  # another plan has to take at most this share of the plain one's time, so that noise does not decide
 BY_KERNEL = Plan(one_row=Form.KERNEL, few_rows=Form.KERNEL)
 _ONE_PRODUCT = Plan()
-SOMEWHAT = 0.95  # the same for kernels, which also spare several rows their cliffs
+SOMEWHAT = 0.95  # the same for kernels, which also have no slow cases for several rows
 
 
 class Matrix(Enum):
-    """What is multiplied by: some cliffs begin only where a matrix is much larger than the caches."""
+    """The matrices of the measurement: some products are slow only with a matrix much larger than the caches."""
 
     LAYER = (4096, 1024)
     EMBED = (32768, 640)
 
 
 Timer: TypeAlias = Callable[[Matrix, Plan, int], float]
-"""Seconds that a plan takes for so many rows. Raises ``OutOfTimeError``."""
+"""Returns the seconds that a plan takes for a number of rows. Raises ``OutOfTimeError``."""
 
 
 class OutOfTimeError(Exception):
@@ -50,12 +50,12 @@ def probe(
     with_kernels: bool = False,
     kernels_are_fast: bool = False,
 ) -> tuple[Recipe, bool]:
-    """The fastest recipe on the default device, and whether there was time to measure everything.
+    """Return the fastest recipe on the default device, and True if there was time to measure everything.
 
-    The default is kept wherever nothing else is clearly faster or the time is up. One row comes
-    first, since that is what most steps of an agent have. Where kernels run, they are what the default is compared with
-    first; the other forms matter only where they lose. Those that are known to be fast are kept unless they clearly
-    lose, and when the time is up: no release of XLA is as fast for several rows, and some are far slower for one.
+    The default is kept wherever nothing else is clearly faster or the time is up. One row is measured
+    first, since most steps of an agent have one. Where kernels run, they are compared with the default first, and the
+    other forms are measured only if kernels lose. Kernels that are known to be fast are kept unless they clearly lose,
+    and when the time is up: no release of XLA is as fast for several rows, and some are far slower for one.
     """
     timer = timer or _Stopwatch(default.dtype, budget)
     if not with_kernels:
@@ -64,15 +64,15 @@ def probe(
     try:
         chosen = _with_kernels(default, timer, limit)
         if chosen.layers != BY_KERNEL or chosen.embed != BY_KERNEL:
-            found, complete = _by_xla(default, timer)
-            return _with_kernels(found, timer, limit), complete
+            by_xla, complete = _by_xla(default, timer)
+            return _with_kernels(by_xla, timer, limit), complete
     except OutOfTimeError:
         return dataclasses.replace(default, layers=BY_KERNEL, embed=BY_KERNEL) if kernels_are_fast else default, False
     return _with_many_rows(chosen, timer)
 
 
 def _with_kernels(recipe: Recipe, timer: Timer, limit: float) -> Recipe:
-    """The recipe, with kernels for the matrices where they take at most this share of the time."""
+    """Return the recipe, with kernels for those matrices where they take less than ``limit`` times the plan's time."""
 
     def better(matrix: Matrix, plan: Plan) -> Plan:
         return BY_KERNEL if _cost(timer, BY_KERNEL, matrix) < limit * _cost(timer, plan, matrix) else plan
@@ -82,10 +82,10 @@ def _with_kernels(recipe: Recipe, timer: Timer, limit: float) -> Recipe:
 
 
 def _with_many_rows(recipe: Recipe, timer: Timer) -> tuple[Recipe, bool]:
-    """The recipe, with kernels for as many rows as they are faster for, and whether there was time to see it.
+    """Return the recipe, with kernels up to the number of rows where they are faster; and True if there was time.
 
-    Where one product is the faster one for a long prompt, it may be so for a short one: a processor with instructions
-    for whole tiles of a matrix has XLA use them.
+    Where XLA's product is faster for a long prompt, it may be for a short one too: XLA uses a processor's matrix
+    instructions if it has them.
     """
     plan = dataclasses.replace(recipe.layers, many_rows=Form.KERNEL)
     most = MOST_OF_FEW
@@ -131,13 +131,13 @@ def _best_few_rows(timer: Timer, matrix: Matrix, plan: Plan) -> Plan:
 
 
 def _still_turned(timer: Timer, turned: Plan, plain: Plan) -> Plan:
-    """Whether what is known of this release holds on this machine."""
+    """Return the plan that is known to be fast with this release, unless another is clearly faster on this machine."""
     cost = {plan: timer(Matrix.EMBED, plan, ONE) + timer(Matrix.EMBED, plan, MOST_OF_FEW) for plan in (turned, plain)}
     return plain if cost[plain] < CLEARLY * cost[turned] else turned
 
 
 def _weights_first(timer: Timer, plan: Plan) -> Plan:
-    """For the largest matrix by far, its own layout if that is what makes several rows cheap and one no dearer."""
+    """Return a plan with weights first for the embedding, if several rows get cheaper by it and one row no dearer."""
     if plan.one_row is Form.PAD_ROWS:
         return plan
     turned = dataclasses.replace(plan, out_first=True, few_rows=Form.WEIGHTS_FIRST)
@@ -157,7 +157,7 @@ def _cost(timer: Timer, plan: Plan, matrix: Matrix = Matrix.LAYER) -> float:
 
 
 class _Stopwatch:
-    """Times plans on made-up matrices; each measurement is made once."""
+    """Timer of plans on made-up matrices. Each measurement is made once."""
 
     def __init__(self, dtype: str, budget: float) -> None:
         self._deadline = time.perf_counter() + budget
@@ -179,7 +179,7 @@ class _Stopwatch:
         if time.perf_counter() > self._deadline:
             raise OutOfTimeError
         outputs, inputs = matrix.value
-        # Put there by name: whoever loads a model may have forbidden copies that nobody asked for.
+        # Explicit transfers: the caller may have disallowed implicit ones.
         weight = jax.device_put(np.ones((outputs, inputs) if plan.out_first else (inputs, outputs), self._dtype))
         x = jax.device_put(np.ones((rows, inputs), self._dtype))
         program = jax.jit(linear, static_argnums=2).lower(x, weight, plan).compile()
@@ -189,5 +189,5 @@ class _Stopwatch:
             jax.block_until_ready(program(x, weight))
             yield (took := time.perf_counter() - began)
             spent += took
-            if again and spent > ENOUGH:  # never after the first one, which reads memory that nothing has touched
+            if again and spent > ENOUGH:  # never after the first run, which reads untouched memory
                 return

@@ -1,4 +1,4 @@
-"""Measure which way to attend is fastest here: as the forward pass has it, over a made-up cache that is half full."""
+"""Measurement of the fastest way to attend: that of the forward pass, over a made-up cache that is half full."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SOMEWHAT = 0.95  # as for products
 ENOUGH = 4  # runs
 
 AttentionTimer: TypeAlias = Callable[[AttentionForm, int], float]
-"""Seconds that a way takes for so many tokens. Raises ``OutOfTimeError``."""
+"""Returns the seconds that a way takes for a number of tokens. Raises ``OutOfTimeError``."""
 
 
 def probe_attention(
     dtype: str, timer: AttentionTimer | None = None, budget: float = BUDGET_SECONDS, *, kernels_are_fast: bool
 ) -> tuple[Attention, bool]:
-    """The fastest ways on the default device, where kernels run, and whether there was time to measure.
+    """Return the fastest ways on the default device, where kernels run, and True if there was time to measure.
 
-    Kernels that are known to be fast are what is kept when the time is up.
+    When the time is up, kernels are used if they are known to be fast.
     """
     timer = timer or _stopwatch(dtype, budget)
     kernel, products = AttentionForm.KERNEL, AttentionForm.PRODUCTS
@@ -50,7 +50,7 @@ def _stopwatch(dtype: str, budget: float) -> AttentionTimer:
     def measure(form: AttentionForm, tokens: int) -> float:
         if time.perf_counter() > deadline:
             raise OutOfTimeError
-        # Put there by name: whoever loads a model may have forbidden copies that nobody asked for.
+        # Explicit transfers: the caller may have disallowed implicit ones.
         queries = jax.device_put(np.ones((1, tokens, HEADS, HEAD_DIM), np.float32))
         cache = jax.device_put(np.ones((1, 1, SLOTS[tokens], HEAD_DIM), jnp.dtype(dtype)))
         start = jax.device_put(np.full(1, SLOTS[tokens] // 2, np.int32))
@@ -67,7 +67,7 @@ def _stopwatch(dtype: str, budget: float) -> AttentionTimer:
 
 
 def _by_kernel(queries: jax.Array, start: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:
-    return attend(queries, start, start, [(keys, values)], behind=0, window=None, cap=None)
+    return attend(queries, start, start, [(keys, values)], appended=0, window=None, cap=None)
 
 
 def _by_products(queries: jax.Array, start: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:

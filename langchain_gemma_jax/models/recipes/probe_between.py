@@ -1,4 +1,4 @@
-"""Measure who computes what lies between products faster here, for a step: XLA or the kernels."""
+"""Measurement of the operations between products in a decode step: XLA or the kernels, whichever is faster."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.kernels.between import gated, join
+from langchain_gemma_jax.kernels.fused_ops import gated, join
 from langchain_gemma_jax.models.seams.recipe import BetweenForm
 
-WIDTH, TIMES = 1024, 2  # of one token, and how often: as in so many halves of layers
+WIDTH, TIMES = 1024, 2  # numbers of one token, and repetitions, each like half a layer
 SOMEWHAT = 0.95  # as for products
 ENOUGH = 30  # runs
 
 BetweenTimer: TypeAlias = Callable[[BetweenForm], float]
-"""Seconds that a way takes."""
+"""Returns the seconds that a way takes."""
 
 
 def probe_between(timer: BetweenTimer | None = None) -> BetweenForm:
-    """The faster way on the default device, where kernels run. Two small programs are compiled for it."""
+    """Return the faster way on the default device, where kernels run. Two small programs are compiled for it."""
     timer = timer or _seconds
     kernel, xla = BetweenForm.KERNEL, BetweenForm.XLA
     return kernel if timer(kernel) < SOMEWHAT * timer(xla) else xla
 
 
 def _seconds(form: BetweenForm) -> float:
-    # Put there by name: whoever loads a model may have forbidden copies that nobody asked for.
+    # Explicit transfers: the caller may have disallowed implicit ones.
     x, scale = jax.device_put(np.ones((1, WIDTH), np.float32)), jax.device_put(np.ones(WIDTH, np.float32))
     program = jax.jit(_by_kernel if form is BetweenForm.KERNEL else _by_xla).lower(x, scale).compile()
     took = []

@@ -1,7 +1,7 @@
-"""Recipes remembered on disk: one small JSON file a machine, JAX release and dtype.
+"""Recipes stored on disk: one small JSON file per machine, JAX release and dtype.
 
-A file that cannot be read, or does not say what it should, counts as absent: the probe writes it
-anew. A folder that cannot be written, or that others can write to, costs a probe a process and nothing else.
+A file that cannot be read, or is malformed, counts as absent: the probe writes it again. If the folder cannot be
+written, or if other users can write to it, each process measures, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from langchain_gemma_jax.private.claims import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
 from langchain_gemma_jax.private.writing import write_whole
 
-SOON = 3600.0  # seconds that an incomplete measurement is good for
-PATIENCE = 10.0  # seconds that a measurement by another process is waited for
+SOON = 3600.0  # seconds that an incomplete measurement is valid
+PATIENCE = 10.0  # seconds to wait for a measurement by another process
 _LARGEST = 2**16  # bytes of a file
 
 
 def recipe_file(dtype: str) -> Path:
-    """Where this machine's recipe for a dtype is kept."""
+    """Return the path of this machine's recipe for a dtype."""
     facts = [jax.__version__, version("jaxlib"), jax.default_backend(), jax.devices()[0].device_kind]
     facts += [platform.machine(), str(os.cpu_count()), _cpu_features(), kernels().identity]
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
@@ -41,22 +41,22 @@ def recipe_file(dtype: str) -> Path:
 
 
 def recall(dtype: str) -> Recipe | None:
-    """The remembered recipe, or None."""
+    """Return the stored recipe, or None."""
     path = recipe_file(dtype)
     try:
         folder = _open(path)
-        found = json.loads(folder.read(path.name, _LARGEST))
-        if found["complete"] is not True and not 0 <= time.time() - folder.stat(path.name).st_mtime < SOON:
+        stored = json.loads(folder.read(path.name, _LARGEST))
+        if stored["complete"] is not True and not 0 <= time.time() - folder.stat(path.name).st_mtime < SOON:
             return None
-        return _from_json(found, dtype)
+        return _from_json(stored, dtype)
     except (OSError, UnsafeFolderError, DamagedError, ValueError, KeyError, TypeError):
         return None
 
 
 def remember(recipe: Recipe, *, complete: bool = True) -> None:
-    """Keep a recipe for the processes that come after; for some time only, if there was no time to measure all.
+    """Store a recipe for later processes; an incomplete one is valid for an hour.
 
-    Failing to is not an error.
+    A failure is not an error.
     """
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
@@ -70,10 +70,10 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
 
 @contextmanager
 def alone(dtype: str) -> Iterator[None]:
-    """Let one process inside, of those that come here at once; the others wait, but never long."""
+    """Hold a lock against other processes that measure. After ``PATIENCE`` seconds, go on without it."""
     path = recipe_file(dtype).with_suffix(".lock")
     folder = hold = None
-    with contextlib.suppress(OSError, UnsafeFolderError):  # also a file system without locks: better twice than never
+    with contextlib.suppress(OSError, UnsafeFolderError):  # or a file system without locks: then measure without one
         folder = _open(path)
         hold = take(folder, path.name, PATIENCE)
     try:
@@ -119,9 +119,9 @@ def _attention(value: object) -> Attention:
 
 
 def _cpu_features() -> str:
-    """What the processor can do: the same JAX picks other kernels with other features."""
+    """Return the processor's features: by them the same JAX picks other kernels."""
     with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as file:
         for line in file:  # the first processor's: with many, the file is long and slow
             if line.startswith(("flags", "Features")):
                 return line.rstrip("\n")
-    return platform.processor()  # which starts a process
+    return platform.processor()  # last, because it starts a process

@@ -1,5 +1,5 @@
-"""The seams that every kind of model and every kind of file speaks: placement, weight, architecture, tensor source.
+"""The seams, which all kinds of models and files share: placement, weight, architecture, tensor source.
 
-Each file states one of them, with its simplest implementation. Their code is traced, or runs on the thread that loads
-a model or that owns the engine. The room may import ``models.configuration`` and ``kernels``.
+Each file has one interface, with its simplest implementation. The code is traced, or runs on the thread that loads a
+model or that owns the engine. The room may import ``models.configuration`` and ``kernels``.
 """

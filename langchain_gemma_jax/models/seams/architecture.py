@@ -1,8 +1,8 @@
-"""What the engine asks of a kind of model: its arrays, its cache, its forward pass, and what a step of it costs.
+"""The interface between the engine and a kind of model: arrays, cache, forward pass, and the cost of a step.
 
-The engine serves whatever answers these questions: ``Gemma`` (``gemma/``) is one answer, ``TorchModel`` (``torchax/``)
-another. An architecture is a frozen dataclass of plain values: programs are traced with it, and both its ``repr`` and
-the source of its module are parts of their names.
+The engine serves anything that implements it: ``Gemma`` (``gemma/``) and ``TorchModel`` (``torchax/``) do. An
+architecture is a frozen dataclass of plain values. Programs are traced with it, and both its ``repr`` and the source of
+its module are part of a program's name.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Made = TypeVar("Made")
 
 
 class Architecture(ABC):
-    """A kind of model of certain sizes, without its weights."""
+    """A model's kind and sizes, without its weights."""
 
     @property
     @abstractmethod
     def vocab_size(self) -> int:
-        """How many scores there are for a next token. A tokenizer may have fewer ids."""
+        """Number of scores for the next token. A tokenizer may have fewer ids."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers ``forward`` gives for a token."""
+        """Number of values that ``forward`` returns per token."""
 
     @property
     @abstractmethod
     def max_context(self) -> int:
-        """The most tokens that it can have read."""
+        """The longest context, in tokens."""
 
     @property
     @abstractmethod
@@ -49,19 +49,19 @@ class Architecture(ABC):
     @property
     @abstractmethod
     def cache_layout(self) -> CacheLayout:
-        """What each layer keeps of the tokens that it has read: one at least keeps something."""
+        """The cache of each layer; None for a layer without one. At least one layer has a cache."""
 
     @property
     def cache_of_a_device(self) -> CacheLayout:
-        """What each layer keeps on one device: all of it, unless the model is divided among several."""
+        """The part of each layer's cache that lies on one device: all of it, unless the model is divided."""
         return self.cache_layout
 
     def at(self, where: Placement) -> Architecture:
-        """Return the same model as programs for a place are traced with it."""
+        """Return the architecture with which programs for a placement are traced."""
         return self if where.grid is None else self.among(where.grid)
 
     def among(self, where: DeviceGrid) -> Architecture:  # noqa: ARG002  most need no other code for it
-        """Return the same model as programs for several devices are traced with it."""
+        """Return the architecture with which programs for several devices are traced."""
         return self
 
     @property
@@ -71,41 +71,41 @@ class Architecture(ABC):
 
     @property
     def embeds(self) -> bool:
-        """Return True if it makes vectors of whole texts. It writes none then."""
+        """True if the model embeds texts. It does not generate then."""
         return self.embedding_width is not None
 
     @property
     def embedding(self) -> EmbeddingConfig | None:
-        """How a Gemma's vectors of texts are made, and what it reads before a text. None: that is not said."""
+        """The configuration of a Gemma that embeds texts, with its prompts. None: there is none."""
         return None
 
     @property
     def embedding_width(self) -> int | None:
-        """How many numbers stand for a whole text. None: it reads texts to go on with them, and makes no vectors."""
+        """Number of values in the embedding of a text. None: the model generates, and embeds no texts."""
         return None
 
     @property
     def encoders(self) -> tuple[MediaEncoder, ...]:
-        """What makes soft tokens of pictures and sounds, which it reads in the place of a text's embeddings."""
+        """The encoders of pictures and sounds. Their soft tokens take the place of a text's embeddings."""
         return ()
 
     def read_medium(
         self,
         params: Any,
         recipe: Recipe,
-        encoder: int,  # which of its encoders made them
+        encoder: int,  # index of the encoder that made them
         vectors: jax.Array,  # [1, token, width] float32: the soft tokens of one medium, all of them, and padding
         start: jax.Array,  # [1] int32: tokens already in the cache
         count: jax.Array,  # [1] int32: tokens that are real
         cache: KVCache,
         keep: jax.Array,  # [1] int32: only this token's output is wanted
     ) -> tuple[jax.Array, KVCache]:
-        """Read one medium: what it gives for the kept token ``[1, 1, width]``, and the cache with all of it.
+        """Read one medium; return the output of the kept token ``[1, 1, width]``, and the cache with the whole medium.
 
-        Padding may reach beyond the cache's end. Only for those architectures that have encoders.
+        Padding may reach beyond the cache's end.
 
         Raises:
-            TypeError: this one has none.
+            TypeError: the architecture has no encoders.
         """
         del params, recipe, encoder, vectors, start, count, cache, keep
         raise TypeError(f"{type(self).__name__} reads text alone: it has no encoders")
@@ -117,17 +117,17 @@ class Architecture(ABC):
         tokens: jax.Array,  # [row, token] int32
         count: jax.Array,  # [row] int32: tokens of each text that are real; the rest is padding
     ) -> jax.Array:
-        """Return the vectors of whole texts ``[row, embedding_width]``: of those architectures that have a width.
+        """Return one vector for each text: ``[row, embedding_width]``.
 
         Raises:
-            TypeError: this one has none.
+            TypeError: the architecture has no ``embedding_width``.
         """
         del params, recipe, tokens, count
         raise TypeError(f"{type(self).__name__} makes no vectors of texts: it has no embedding_width")
 
     @abstractmethod
     def abstract(self, recipe: Recipe) -> Any:
-        """Return the tree of its parameters, with an ``ArraySpec`` in place of each array."""
+        """Return the parameter tree, with an ``ArraySpec`` in place of each array."""
 
     @abstractmethod
     def forward(
@@ -140,24 +140,24 @@ class Architecture(ABC):
         caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
         keep: jax.Array | None,  # [row] int32: only this token's output is wanted
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        """Read a chunk: what it gives for each token ``[row, token, width]``, and the caches with the chunk in them.
+        """Read a chunk; return an output for each token ``[row, token, width]``, and the caches with the chunk added.
 
-        Padding changes no result and is not seen later. With ``keep``: ``[row, 1, width]``.
+        Padding changes no result and is not seen later. With ``keep``, the output is ``[row, 1, width]``.
         """
 
     @abstractmethod
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
-        """Return the scores of the next token for what ``forward`` gave: float32 ``[..., vocab_size]``."""
+        """Return the scores of the next token for outputs of ``forward``: float32 ``[..., vocab_size]``."""
 
     def with_scores(
         self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
     ) -> Made:
-        """Return what ``work(scores, share, *given)`` makes of the scores of the next token.
+        """Return ``work(scores, share, *given)`` for the scores of the next token.
 
-        Of a model that is divided among devices each works with its own share of them, and all make the same.
+        Where a model is divided, each device calls ``work`` with its own share of the scores, and all return the same.
         """
         return work(self.logits(params, recipe, hidden), EVERY_SCORE, *given)
 
     @abstractmethod
     def numbers_at_work(self, tokens: int, context: int) -> int:
-        """Return about how many float32 numbers are alive at once while a chunk of so many tokens sees a context."""
+        """Estimate the float32 numbers alive at once while a chunk of ``tokens`` attends to a context."""

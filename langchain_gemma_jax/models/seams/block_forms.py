@@ -1,4 +1,4 @@
-"""How matrices in blocks are multiplied: the ways, and the choice of one machine."""
+"""The ways to multiply by a matrix in blocks, and one machine's choice among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BlockForm(StrEnum):
 
 @dataclass(frozen=True)
 class BlockForms:
-    """How matrices in blocks are multiplied on one machine."""
+    """One machine's choice of how to multiply by matrices in blocks, by the number of rows."""
 
     one_row: BlockForm = BlockForm.TILES
     few_rows: BlockForm = BlockForm.TILES  # 2 to ``FEW_ROWS``
@@ -29,10 +29,10 @@ class BlockForms:
     activations: str = "float32"  # or "int8": they are rounded first, for any number of rows
 
     def form(self, rows: int) -> BlockForm:
-        """Return the form of a product with so many rows."""
+        """Return the form of a product with ``rows`` rows."""
         if rows == 1:
             return self.one_row
-        # Rounding makes much of the last bits, which have to be the same for any number of rows.
+        # Rounding amplifies a difference in the last bit, so all row counts have to use the same code.
         if self.activations == "int8" and self.few_rows is BlockForm.KERNEL and rows > 0:
             return self.few_rows
         few = MOST_ROWS if self.few_rows is BlockForm.KERNEL else FEW_ROWS
@@ -40,7 +40,7 @@ class BlockForms:
 
     @property
     def rounds_by_kernel(self) -> bool:
-        """Return True if kernels round activations to eight bits, which makes much of a last bit."""
+        """True if kernels round activations to eight bits, which amplifies a difference in the last bit."""
         return self.activations == "int8" and self.one_row is BlockForm.KERNEL
 
 

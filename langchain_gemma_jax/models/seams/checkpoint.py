@@ -1,4 +1,4 @@
-"""A model's stored weights: open and checked, and not yet read."""
+"""A model's stored weights: open and checked, but not read yet."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Source_co = TypeVar("Source_co", bound=TensorSource, covariant=True)
 
 
 class Checkpoint(NamedTuple, Generic[Source_co]):
-    """A model in files: what it is, its tensors, and what they are called. Closing ``tensors`` closes the files.
+    """A model in files: its configuration, its tensors, and their names. Closing ``tensors`` closes the files.
 
-    This one has its matrices dense. A format that packs them has a subclass, which says how they stay packed.
+    This class is for dense matrices. A format that packs matrices has a subclass, which keeps them packed.
     """
 
     config: ModelConfig
@@ -26,16 +26,16 @@ class Checkpoint(NamedTuple, Generic[Source_co]):
 
     @property
     def packed(self) -> bool:
-        """Return True if matrices stay as the files have them."""
+        """True if matrices stay as the files have them."""
         return False
 
     @property
     def tables_packed(self) -> bool:
-        """Return True if tables of tokens are packed too: then none of them says in which dtype products are taken."""
+        """True if token tables are packed too: then no table tells the dtype of products."""
         return False
 
     def storage(self, dtype: str, forms: BlockForms) -> Storage:  # noqa: ARG002  dense ones are stored in any way
-        """Return how its matrices are stored where products are taken in a dtype, and blocks multiplied by ``forms``.
+        """Return the storage of its matrices, for products in ``dtype`` and blocks multiplied by ``forms``.
 
         Raises:
             TensorMismatchError: a matrix is in a format that is not read here.
@@ -45,8 +45,8 @@ class Checkpoint(NamedTuple, Generic[Source_co]):
         return DENSE
 
     def check_asked(self, activations: str | None, *, divided: bool) -> None:
-        """Refuse what a caller asks for and this format cannot do.
+        """Refuse options that this format does not support.
 
         Raises:
-            InputError, UnsupportedModelError: it cannot be multiplied so, or divided among devices.
+            InputError, UnsupportedModelError: these activations, or division among devices, are not supported.
         """

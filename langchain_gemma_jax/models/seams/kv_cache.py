@@ -1,13 +1,13 @@
-"""The key-value cache that the forward pass reads and writes: one pair of arrays a layer.
+"""The key-value cache that the forward pass reads and writes: one pair of arrays per layer.
 
 A global layer keeps every position, so its slot *is* the position. A local layer keeps a ring of
 the last ``window + STEP_SLACK`` positions, slot = position mod size. A layer that shares another's
-KV keeps nothing. Which position a slot holds follows from how many tokens have been read; nothing
-is stored for it, and forgetting the last tokens is reading from a smaller ``start``.
+KV keeps nothing. The position that a slot holds follows from the number of tokens read, so it is not
+stored. To drop the last tokens, continue from a smaller ``start``.
 
-The slack is what lets a short step write before it reads without overwriting a position that its
-first token still sees. It is also how many tokens can be forgotten without losing any
-that the window needs.
+Because of the slack, a short step can write before it reads and overwrites no position that its
+first token still sees. Up to ``STEP_SLACK`` tokens can also be dropped without losing one that the
+window needs.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class LayerKV:
 
 
 KVCache: TypeAlias = tuple[LayerKV | None, ...]
-"""One entry a layer; None where the layer owns no KV."""
+"""One entry per layer; None where the layer owns no KV."""
 
 
 def slots(layer: CacheLayer | LayerConfig, capacity: int) -> int:
-    """How many positions a layer keeps of a context of ``capacity``."""
+    """Return the number of positions that a layer keeps of a context of ``capacity``."""
     return capacity if layer.window is None else min(capacity, layer.window + STEP_SLACK)
 
 
 def abstract_cache(
     layout: CacheLayout, rows: int, capacity: int, dtype: str
 ) -> tuple[jax.ShapeDtypeStruct | None, ...]:
-    """The shape of each layer's ``keys`` (and of its ``values``): the source for allocation and the ledger."""
+    """Return the shape of each layer's ``keys`` (and ``values``). Allocation and the ledger both use it."""
     return tuple(
         jax.ShapeDtypeStruct((rows, layer.kv_heads, slots(layer, capacity), layer.head_dim), jnp.dtype(dtype))
         if layer is not None
@@ -56,10 +56,10 @@ def abstract_cache(
 
 
 def allocate(layout: CacheLayout, rows: int, capacity: int, dtype: str, device: jax.Device | None = None) -> KVCache:
-    """An empty cache, on the weights' device if that is named.
+    """Return an empty cache, on ``device`` if it is given.
 
-    Name it for weights that were put on a device, as ``load`` does: a cache that is not bound to a
-    device is another signature to ``jit`` than the one that comes back, and the program compiles twice.
+    Give it for weights that were put on a device, as ``load`` does: to ``jit``, a cache that is not bound to a
+    device has another signature than the one that a program returns, and the program compiles twice.
     """
 
     def empty(spec: jax.ShapeDtypeStruct) -> jax.Array:
@@ -72,7 +72,7 @@ def allocate(layout: CacheLayout, rows: int, capacity: int, dtype: str, device: 
 
 
 def slot_positions(end: jax.Array, size: int) -> jax.Array:
-    """The position that each slot holds once ``end [row]`` tokens are written; negative: none yet. ``[row, slot]``."""
+    """Return the position in each slot once ``end [row]`` tokens are written; negative: none yet. ``[row, slot]``."""
     last = end[:, None] - 1
     return last - jnp.mod(last - jnp.arange(size)[None, :], size)
 
@@ -80,7 +80,7 @@ def slot_positions(end: jax.Array, size: int) -> jax.Array:
 def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array, *, in_loop: bool = False) -> LayerKV:
     """Write ``[row, kv_head, token, head_dim]`` in place from ``slot [row]`` on. It has to fit without wrapping.
 
-    ``in_loop`` says in which form; see ``Recipe.write_in_loop``.
+    ``in_loop``: see ``Recipe.write_in_loop``.
     """
 
     def put(cache: jax.Array, new: jax.Array) -> jax.Array:
@@ -95,7 +95,7 @@ def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array
     new = LayerKV(keys.astype(old.keys.dtype), values.astype(old.values.dtype))
     if not in_loop:
         return put_both(old)
-    first = jnp.minimum(slot[0], 0)  # zero, which XLA cannot know: else it would do without the loop
+    first = jnp.minimum(slot[0], 0)  # always zero, but XLA cannot prove it, and so does not drop the loop
     _, cache = jax.lax.while_loop(
         lambda state: state[0] < 1, lambda state: (state[0] + 1, put_both(state[1])), (first, old)
     )
@@ -109,7 +109,7 @@ def _as_bits(x: jax.Array) -> jax.Array:
 
 
 def rewrite_ring(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array) -> LayerKV:
-    """The ring after a long chunk: each slot takes the newer of what it held and the chunk's ``count`` tokens."""
+    """Return the ring after a chunk: its first ``count`` tokens take their slots, and the other slots stay."""
     size, tokens = old.keys.shape[2], keys.shape[2]
     token = slot_positions(start + count, size) - start[:, None]  # [row, slot]: negative keeps the old position
     is_new = (token >= 0)[:, None, :, None]

@@ -1,4 +1,4 @@
-"""Products with weights: of dense ones in the form that the recipe chose, of packed ones as they say themselves."""
+"""Products with weights: a dense matrix in the form that the recipe chose, a packed one by its own ``product``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from langchain_gemma_jax.models.seams.weights import Form, Packed, Plan, Weight
 
 
 def linear(x: jax.Array, weight: Weight, plan: Plan, real: jax.Array | None = None) -> jax.Array:
-    """``x @ weight`` for activations ``[..., in]`` and a logical ``(out, in)`` matrix; float32 ``[..., out]``.
+    """Return ``x @ weight`` for activations ``[..., in]`` and a logical ``(out, in)`` matrix: float32 ``[..., out]``.
 
-    Products with a dense matrix are taken in its dtype and summed in float32. ``real``, an int32, says how many
-    rows are no padding: kernels do nothing for the others, and what they come to has no meaning.
+    Products with a dense matrix are taken in its dtype and summed in float32. ``real``, an int32, is the number of
+    rows before the padding: kernels skip the padding, and its outputs have no meaning.
     """
     if isinstance(weight, Packed):
         return weight.product(x, plan, real)

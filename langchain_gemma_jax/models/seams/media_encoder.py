@@ -1,8 +1,8 @@
-"""What the engine asks of an encoder: its arrays, the sizes of its programs, and the three parts that it runs in.
+"""The interface between the engine and an encoder: arrays, sizes of programs, and the three parts that it runs in.
 
-An encoder makes soft tokens, which are vectors in the place of a text's embeddings, of one picture or sound. It runs
-in parts so that others' steps can run between them: ``begin`` once, ``layer`` once for each layer, which are all alike
-and share a program, and ``end`` once. An encoder is a frozen dataclass of plain values: programs are traced with it.
+An encoder turns one picture or sound into soft tokens: vectors in the place of a text's embeddings. It runs in parts so
+that steps of other requests can run in between: ``begin`` once, ``layer`` once per layer (all share one program), and
+``end`` once. An encoder is a frozen dataclass of plain values: programs are traced with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERIES_AT_ONCE = 1024  # the scores of all queries of a large picture would be 
 
 
 class Sight(StrEnum):
-    """What the tokens of one medium see of each other, in the layers of the model that reads them."""
+    """The attention among the tokens of one medium, in the layers of the model that reads them."""
 
     CAUSAL = "causal"  # as text: those before
     LOCAL = "local"  # all of them in local layers, those before in global ones
@@ -33,7 +33,7 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One array of an encoder, and how checkpoints have it."""
+    """One array of an encoder, and its form in checkpoints."""
 
     name: str  # of Hugging Face, without what some checkpoints put before it
     shape: tuple[int, ...]
@@ -42,100 +42,100 @@ class Tensor:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether products are taken with it, in the dtype of the model's matrices; vectors are float32."""
+        """True for a matrix, which has the dtype of the model's matrices. Vectors are float32."""
         return len(self.shape) > 1
 
     def dtype(self, matrices: str) -> str:
-        """Return its dtype in memory."""
+        """Return the dtype in memory, where the model's matrices have ``matrices``."""
         return matrices if self.is_matrix else "float32"
 
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 Arrays: TypeAlias = Mapping[str, Any]
 EncoderState: TypeAlias = Mapping[str, jax.Array]
-"""What one part of an encoder hands to the next."""
+"""The values that one part of an encoder passes to the next."""
 
 
 @dataclass(frozen=True)
 class EncoderTree:
-    """The arrays of an encoder, by the part that takes them: ``Tensor``s, or what stands for each."""
+    """The arrays of an encoder, grouped by the part that uses them; or a ``Tensor`` in place of each."""
 
     begin: Mapping[str, Any]
     layers: Sequence[Mapping[str, Any]]
     end: Mapping[str, Any]
 
     def parts(self) -> list[Mapping[str, Any]]:
-        """Return all of them, one after the other."""
+        """Return the arrays of each part, in the order in which the parts run."""
         return [self.begin, *self.layers, self.end]
 
 
 @dataclass(frozen=True)
 class Input:
-    """One array that an encoder is given."""
+    """Shape and dtype of one input array of an encoder."""
 
     shape: tuple[int, ...]
     dtype: str
 
 
 class MediaEncoder(ABC):
-    """An encoder of certain sizes, without its weights."""
+    """An encoder's kind and sizes, without its weights."""
 
     sight: Sight
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, ...]:
-        """The sizes that programs are made for, ascending: what one is, the encoder says in ``inputs``."""
+        """The sizes that programs are made for, ascending. ``inputs`` gives the arrays of each."""
 
     @property
     def layers(self) -> int:
-        """How many layers it has."""
+        """Number of layers."""
         return 0
 
     def soft_tokens(self, size: int) -> int:
-        """Return how many soft tokens it makes of an input of this size, padding included. By default, its size."""
+        """Return the number of soft tokens for an input of this size, padding included. By default, the size."""
         return size
 
     @abstractmethod
     def inputs(self, size: int) -> Mapping[str, Input]:
-        """Return what ``begin`` is given for an input of this size."""
+        """Return the input arrays of ``begin`` for an input of this size."""
 
     @abstractmethod
     def tensors(self) -> EncoderTree:
-        """Return the arrays that it is made of."""
+        """Return the encoder's arrays."""
 
     @abstractmethod
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
-        """Return what the first layer takes."""
+        """Return the input of the first layer."""
 
     def layer(self, arrays: Arrays, state: EncoderState) -> EncoderState:  # noqa: ARG002  some have no layer
-        """Return what the next layer takes, or ``end``."""
+        """Return the input of the next layer, or of ``end``."""
         return state
 
     @abstractmethod
     def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
-        """Return the soft tokens, float32 ``[token, width]``: those that are real first."""
+        """Return the soft tokens, float32 ``[token, width]``: real ones first, then padding."""
 
     @property
     def most_soft_tokens(self) -> int:
-        """The most that one input becomes."""
+        """The largest number of soft tokens for one input."""
         return max(map(self.soft_tokens, self.sizes))
 
     @property
     def fewest_soft_tokens(self) -> int:
-        """The fewest that one input becomes."""
+        """The smallest number of soft tokens for one input."""
         return 1
 
     def takes(self, inputs: Mapping[str, Any]) -> int | None:
-        """Return the size of an input that somebody prepared. None: it is not for this encoder."""
-        found = {name: (tuple(array.shape), str(array.dtype)) for name, array in inputs.items()}
+        """Return the size of a prepared input. None: the input is not for this encoder."""
+        shapes = {name: (tuple(array.shape), str(array.dtype)) for name, array in inputs.items()}
         for size in self.sizes:
-            if found == {name: (spec.shape, spec.dtype) for name, spec in self.inputs(size).items()}:
+            if shapes == {name: (spec.shape, spec.dtype) for name, spec in self.inputs(size).items()}:
                 return size
         return None
 
     def encode(self, tree: EncoderTree, inputs: Mapping[str, jax.Array]) -> jax.Array:
-        """Return the soft tokens of an input, all parts in one."""
+        """Return the soft tokens of an input, with all parts run in one call."""
         state = self.begin(tree.begin, inputs)
         for arrays in tree.layers:
             state = self.layer(arrays, state)
@@ -143,21 +143,21 @@ class MediaEncoder(ABC):
 
 
 def product(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
-    """``x @ weight.T``, and a bias: float32."""
-    found = linear(x, weight, PLAIN)
-    return found if bias is None else found + wide(bias, found)
+    """Return ``x @ weight.T``, plus ``bias`` if given: float32."""
+    result = linear(x, weight, PLAIN)
+    return result if bias is None else result + wide(bias, result)
 
 
 LIMITS = ("input_min", "input_max", "output_min", "output_max")
 
 
 def limits(key: str, name: str) -> dict[str, Tensor]:
-    """The numbers between which what goes into a product, and what comes out, is cut."""
+    """Return the bounds to which the inputs and the outputs of a product are clipped."""
     return {f"{key}_{limit}": Tensor(f"{name}.{limit}", ()) for limit in LIMITS}
 
 
 def clipped(x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
-    """``product`` with a matrix, between its limits if it has some."""
+    """Return ``product`` with a matrix, clipped to its limits if it has any."""
     if f"{key}_{LIMITS[0]}" not in arrays:
         return product(x, arrays[key])
     least, most, lowest, highest = (arrays[f"{key}_{limit}"] for limit in LIMITS)
@@ -165,20 +165,20 @@ def clipped(x: jax.Array, arrays: Arrays, key: str) -> jax.Array:
 
 
 def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array | None, eps: float) -> jax.Array:
-    """``x`` without its mean, over its standard deviation."""
+    """Return ``x`` less its mean, over its standard deviation, times ``scale``, plus ``bias`` if given."""
     centered = x - jnp.mean(x, axis=-1, keepdims=True)
     normed = centered * jax.lax.rsqrt(jnp.mean(centered * centered, axis=-1, keepdims=True) + eps) * wide(scale, x)
     return normed if bias is None else normed + wide(bias, x)
 
 
 def rms_norm(x: jax.Array, scale: jax.Array | None, eps: float) -> jax.Array:
-    """``x`` over its root mean square, times ``scale``."""
+    """Return ``x`` over its root mean square, times ``scale`` if given."""
     normed = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
     return normed if scale is None else normed * wide(scale, x)
 
 
 def wide(vector: jax.Array, like: jax.Array) -> jax.Array:
-    """A vector along the last axis of an array, with as many axes."""
+    """Return a vector with as many axes as ``like``: the vector lies along the last one."""
     return vector.reshape((1,) * (like.ndim - 1) + vector.shape)
 
 
@@ -187,10 +187,10 @@ def attend(
     keys: jax.Array,
     values: jax.Array,
     scale: float,
-    real: jax.Array | None = None,  # [token]: which tokens there are
+    real: jax.Array | None = None,  # [token]: True for tokens, False for padding
     dtype: Any = jnp.float32,
 ) -> jax.Array:
-    """Attention of every token over every one that is real: float32 ``[token, heads * head_dim]``."""
+    """Attend from every token to every real token: float32 ``[token, heads * head_dim]``."""
     tokens, heads, head_dim = queries.shape
     exact = jax.lax.Precision.HIGHEST if jnp.dtype(dtype) == jnp.float32 else jax.lax.Precision.DEFAULT
     block = next(size for size in range(min(QUERIES_AT_ONCE, tokens), 0, -1) if tokens % size == 0)
@@ -207,12 +207,14 @@ def attend(
     pairs = blocks.transpose(0, 2, 1, 3).reshape(-1, block, head_dim)  # [block and head, query, head_dim]
     of_head = jnp.tile(jnp.arange(heads), tokens // block)
     by_head = keys.swapaxes(0, 1), values.swapaxes(0, 1)
-    found = jax.lax.map(lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head))
-    mixed: jax.Array = found.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
+    mixed_blocks = jax.lax.map(
+        lambda each: one_head(each[0], by_head[0][each[1]], by_head[1][each[1]]), (pairs, of_head)
+    )
+    mixed: jax.Array = mixed_blocks.reshape(tokens // block, heads, block, head_dim).transpose(0, 2, 1, 3)
     return mixed.reshape(tokens, heads * head_dim)
 
 
 def whole_root(number: int) -> int | None:
-    """The whole number whose square this is. None: there is none."""
+    """Return the integer square root of a perfect square. None: ``number`` is none."""
     root = math.isqrt(number)
     return root if root * root == number else None

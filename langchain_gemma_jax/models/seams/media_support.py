@@ -1,4 +1,4 @@
-"""What pictures and sounds a model can take, and what stands for one of them in a prompt."""
+"""The pictures and sounds that a model can take, and their place in a prompt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_gemma_jax.media.medium import Medium, Picture, Sound
 
 @dataclass(frozen=True, eq=False)
 class PlacedMedium:
-    """A picture or a sound, prepared for one model: the ids that stand for it, and what its encoder is given."""
+    """A picture or a sound, prepared for one model: its ids in a prompt, and the input of its encoder."""
 
     before: tuple[int, ...]  # ids around the soft tokens that belong to the model's processor
     placeholders: tuple[int, ...]  # one for each soft token
@@ -30,7 +30,7 @@ class PlacedMedium:
 
 @dataclass(frozen=True)
 class Scan:
-    """How a long picture is shown a second time in pieces, which the processors of Gemma 3 call pan and scan."""
+    """Settings for showing a long picture a second time in pieces. Gemma 3's processors call it pan and scan."""
 
     min_crop_size: int = 256  # pixels of a piece's shorter side: a picture of which none would be so large stays whole
     max_num_crops: int = 4
@@ -38,23 +38,23 @@ class Scan:
 
 
 class PictureRules(ABC):
-    """How a model wants its pictures."""
+    """A model's rules for preparing pictures."""
 
     @property
     @abstractmethod
     def most_soft_tokens(self) -> int:
-        """The most soft tokens that one picture can become, whatever is asked for."""
+        """The largest number of soft tokens for one picture, for any request."""
 
     @abstractmethod
     def place(self, picture: Picture, max_soft_tokens: int | None) -> PlacedMedium:
         """Prepare a picture.
 
         Raises:
-            InputError: it has a shape that the model cannot take, or this model has no such budget.
+            InputError: the model cannot take a picture of this shape, or has no such budget.
         """
 
     def scanned(self, picture: Picture, scan: Scan) -> Sequence[tuple[str, Picture]]:  # noqa: ARG002  most have none
-        """Return what is shown of a picture, each with the words before it.
+        """Return the pictures that the model is shown of one picture, each with the words before it.
 
         Raises:
             InputError: this model was not trained with pieces of pictures.
@@ -66,25 +66,25 @@ class PictureRules(ABC):
 
 
 class SoundRules(ABC):
-    """How a model wants its sounds."""
+    """A model's rules for preparing sounds."""
 
     @property
     @abstractmethod
     def most_soft_tokens(self) -> int:
-        """The most soft tokens that one sound can become."""
+        """The largest number of soft tokens for one sound."""
 
     @abstractmethod
     def place(self, sound: Sound) -> PlacedMedium:
         """Prepare a sound.
 
         Raises:
-            InputError: it is too long, or too short to be heard.
+            InputError: the sound is too long or too short.
         """
 
 
 @dataclass(frozen=True)
 class MediaSupport:
-    """What a model can see and hear. A model that only reads has none of it."""
+    """The media that a model can take. A model that reads text alone has no ``MediaSupport``."""
 
     pictures: PictureRules | None = None
     sounds: SoundRules | None = None
@@ -92,10 +92,10 @@ class MediaSupport:
     def place_all(
         self, medium: Medium, *, max_soft_tokens: int | None = None, scan: Scan | None = None
     ) -> tuple[PlacedMedium, ...]:
-        """Prepare what this model is shown of a picture or a sound: with ``scan``, pieces of a picture too.
+        """Prepare a picture or a sound for this model; with ``scan``, the pieces of a picture too.
 
         Raises:
-            InputError: as ``place``, or this model knows no pieces.
+            InputError: as ``place``, or this model was not trained with pieces of pictures.
         """
         if scan is None or self.pictures is None or not isinstance(medium, Picture):
             return (self.place(medium, max_soft_tokens=max_soft_tokens),)
@@ -105,7 +105,7 @@ class MediaSupport:
         )
 
     def place(self, medium: Medium, *, max_soft_tokens: int | None = None) -> PlacedMedium:
-        """Prepare a picture or a sound for this model. ``max_soft_tokens`` bounds what a picture becomes.
+        """Prepare a picture or a sound for this model. ``max_soft_tokens`` is the budget of a picture.
 
         Raises:
             InputError: the model cannot take it. The message says why.

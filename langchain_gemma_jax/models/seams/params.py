@@ -1,4 +1,4 @@
-"""The parameter tree: a dict of weights, with a list of layers in it, as ``abstract.walk`` goes through it."""
+"""The parameter tree: a dict of weights with a list of layers, in the order of ``abstract.walk``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from langchain_gemma_jax.models.configuration.abstract import Path
 from langchain_gemma_jax.models.seams.weights import Packed, Weight
 
 Advance: TypeAlias = Callable[[int], object] | None
-"""A function that is called with the number of bytes that were read; None: nothing is called."""
+"""A function that is called with the number of bytes read. None: there is no callback."""
 
 Params: TypeAlias = dict[str, Any]
 """The parameter tree: the shape of ``recipe.abstract(config)``, with an array for each ``ArraySpec``."""
 
 
 def leaves(params: Params) -> Iterator[jax.Array]:
-    """Every array of the tree, those that a packed weight is stored in included."""
+    """Yield every array of the tree, including those inside packed weights."""
     for value in params.values():
         for layer in value if isinstance(value, list) else [{"": value}]:
             for weight in layer.values():
@@ -26,7 +26,7 @@ def leaves(params: Params) -> Iterator[jax.Array]:
 
 
 def assemble(arrays: Iterable[tuple[Path, Weight]]) -> Params:
-    """The tree of these weights, which come in the order of ``abstract.walk``."""
+    """Return the tree of these weights, which have to come in the order of ``abstract.walk``."""
     params: Params = {}
     layers: list[dict[str, Weight]] = []
     for path, array in arrays:

@@ -1,10 +1,9 @@
-"""A model's place, on one device or several: where each of its arrays goes, and what memory there is.
+"""A model's placement on one device or several: where each of its arrays goes, and how much memory there is.
 
-Everything that puts arrays somewhere, compiles programs for somewhere or counts the bytes of somewhere asks a
-``Placement``. ``SingleDevice`` is the one for a single device, and has every array whole. One for several devices,
-such as ``mesh.DeviceMesh``, divides an array by what its ``ArraySpec`` says of it, and the cache by ``kv_cache.AXES``.
-Programs take and give arrays as the placement has them, and small
-things (tokens, knobs, scores) are whole on each device.
+All code that puts arrays on devices, compiles programs for devices or counts their bytes goes through a ``Placement``.
+``SingleDevice`` keeps every array whole on one device. A placement for several devices, such as ``mesh.DeviceMesh``,
+divides an array by its ``ArraySpec``, and the cache by ``kv_cache.AXES``. Programs take and return arrays in that
+layout; small arrays (tokens, knobs, scores) are whole on each device.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from langchain_gemma_jax.models.seams.weights import total_bytes
 
 
 class DeviceGrid(Protocol):
-    """Several devices that divide arrays: all that code which is traced for them asks."""
+    """Several devices that divide arrays: the interface for traced code."""
 
     @property
     def division(self) -> Division:
-        """The number of devices, and the ways in which it divides."""
+        """The ``Division`` for this number of devices."""
         ...
 
     @property
     def here(self) -> bool:
-        """Return True if this process has all of the devices."""
+        """True if this process has all of the devices."""
         ...
 
     @property
@@ -42,22 +41,22 @@ class DeviceGrid(Protocol):
         ...
 
     def names(self, ways: int) -> tuple[str, ...]:
-        """Return the names of the axes along which an array is divided that goes N ways."""
+        """Return the names of the mesh axes along which an array is divided that goes ``ways`` ways."""
         ...
 
     def partition(self, spec: ArraySpec) -> jax.sharding.PartitionSpec:
-        """Return how an array of a model is divided."""
+        """Return the partition of one of the model's arrays."""
         ...
 
     def partition_of_cache(self, shape: Sequence[int], axes: Axes) -> jax.sharding.PartitionSpec:
-        """Return how keys or values are divided."""
+        """Return the partition of keys or values."""
         ...
 
 
 class Placement(ABC):
-    """Where the arrays of one model lie.
+    """The place of one model's arrays.
 
-    Placements are hashable, and equal ones are the same place: memory is counted, and programs are shared, by that.
+    Placements are hashable, and equal ones are the same place. Memory is counted and programs are shared by them.
     """
 
     @property
@@ -68,27 +67,28 @@ class Placement(ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """What distinguishes compiled programs for it from those for other places of the same kind of device."""
+        """The part of a compiled program's name that differs between places of the same kind of device."""
 
     @abstractmethod
     def sharding(self, shape: Sequence[int] = (), axes: Axes = ()) -> jax.sharding.Sharding:
-        """Where an array of this shape, with these logical axes, lies. Without axes: whole, on each device."""
+        """Return the sharding of an array with this shape and these logical axes; no axes: whole on each device."""
 
     @abstractmethod
     def put(self, tree: Any, specs: Any = None) -> Any:
-        """Copy numpy arrays there: as ``specs``, a tree of the same structure, says; else whole, on each device."""
+        """Copy numpy arrays there, divided by ``specs``, a tree of the same structure. None: whole on each device."""
 
     def parts(self, sections: tuple[Section, ...]) -> tuple[tuple[slice, ...], ...]:  # noqa: ARG002  they lie alike
-        """The parts into which an array with these sections goes: where the pieces of each lie along the axis.
+        """Return the parts into which an array with these sections is divided: each part's pieces along the axis.
 
-        None: it is not divided, or by ``put`` alone.
+        Empty: the array is not divided, or ``put`` alone divides it.
         """
         return ()
 
     def put_parts(self, parts: Iterable[tuple[Any, ...]], make: Callable[..., Any], specs: Any) -> Any:
-        """Copy what ``parts`` said there, one after the other: a tree of numpy arrays for each part of ``specs``.
+        """Copy an array's parts there, one after the other: a tree of numpy arrays for each part of ``specs``.
 
-        ``make`` makes each from what is in ``parts`` for it. Of several hosts, each makes those of its own devices.
+        ``make(*each)`` makes the tree of one entry of ``parts``. On several hosts, each makes only the parts of its own
+        devices.
         """
         raise NotImplementedError(f"{type(self).__name__} divides nothing into parts")
 
@@ -98,34 +98,34 @@ class Placement(ABC):
 
     @property
     def own(self) -> tuple[jax.Device, ...]:
-        """The devices that this process has. Others belong to other hosts, which it works together with."""
+        """The devices of this process. The others belong to other hosts."""
         return tuple(device for device in self.devices if device.process_index == device.client.process_index())
 
     @property
     def here(self) -> bool:
-        """Whether this process has all of the devices."""
+        """True if this process has all of the devices."""
         return len(self.own) == len(self.devices)
 
     @property
     def grid(self) -> DeviceGrid | None:
-        """How its devices divide arrays among themselves. None: there is one device, and every array is whole."""
+        """The grid of devices that divide arrays. None: there is one device, and every array is whole."""
         return None
 
     @property
     def one_device(self) -> bool:
-        """Whether every array lies whole on a single device."""
+        """True if every array lies whole on a single device."""
         return len(self.devices) == 1
 
     def sharding_of(self, spec: ArraySpec) -> jax.sharding.Sharding:
-        """Where an array of a model lies."""
+        """Return the sharding of one of the model's arrays."""
         return self.sharding(spec.stored_shape, spec.stored_axes)
 
     def shape_of(self, spec: ArraySpec) -> tuple[int, ...]:
-        """The shape of an array of a model there."""
+        """Return the shape of one of the model's arrays in this placement."""
         return spec.stored_shape
 
     def nbytes(self, tree: Any) -> int:
-        """The bytes that each of the devices holds of a tree of arrays, or of ``ArraySpec``s of what will be arrays."""
+        """Return the bytes that each device holds of a tree of arrays, or of ``ArraySpec``s of arrays to come."""
         if self.one_device:
             return total_bytes(tree)
         return sum(self._held(leaf) for leaf in jax.tree.leaves(tree))
@@ -136,14 +136,14 @@ class Placement(ABC):
         return _part_bytes(leaf.sharding, leaf.shape, leaf.dtype)
 
     def memory_limit(self) -> int | None:
-        """The bytes that each of the devices has, by their own statistics. None: they keep none."""
-        found = [statistic(device, "bytes_limit") for device in self.own]
-        return min((limit for limit in found if limit is not None), default=None)
+        """Return the memory of each device in bytes, by their own statistics. None: they keep none."""
+        limits = [statistic(device, "bytes_limit") for device in self.own]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def bytes_in_use(self) -> int:
-        """The bytes that are used, by whoever, on the device that is fullest.
+        """Return the bytes in use on the fullest device, by this process or another.
 
-        By the device's own statistics, or by JAX's list of arrays where it keeps none.
+        They come from the device's own statistics; where it keeps none, from JAX's list of live arrays.
         """
         return max(_bytes_on(device) for device in self.own)
 
@@ -170,16 +170,16 @@ class SingleDevice(Placement):
 
 
 def placement_of(where: jax.Device | Placement | None) -> Placement:
-    """The placement that a caller named: by itself, by a device, or not at all. Then it is JAX's first device."""
+    """Return the placement for an argument: a placement, a device, or None for JAX's first device."""
     if isinstance(where, Placement):
         return where
     return SingleDevice(jax.local_devices()[0] if where is None else where)
 
 
 def statistic(device: jax.Device, name: str) -> int | None:
-    """One of a device's statistics of its memory. None: it keeps none of this name."""
-    found = device.memory_stats()
-    return int(found[name]) if found and name in found else None
+    """Return one of a device's memory statistics. None: the device keeps none of this name."""
+    statistics = device.memory_stats()
+    return int(statistics[name]) if statistics and name in statistics else None
 
 
 def _bytes_on(device: jax.Device) -> int:
@@ -193,5 +193,5 @@ def _bytes_on(device: jax.Device) -> int:
 
 
 def _part_bytes(where: jax.sharding.Sharding, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """The bytes of what one device holds of an array."""
+    """Return the bytes that one device holds of an array."""
     return prod(where.shard_shape(shape)) * dtype.itemsize

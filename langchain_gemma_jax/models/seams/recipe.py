@@ -1,4 +1,4 @@
-"""The fastest ways to multiply by a weight and to attend: as plain values that a jitted program closes over."""
+"""The choice of how to multiply by weights and how to attend: plain values that a jitted program closes over."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from langchain_gemma_jax.models.seams.weights import DENSE, PLAIN, Plan, Storage
 class AttentionForm(StrEnum):
     """One way to compute attention. All give the same numbers up to rounding."""
 
-    PRODUCTS = "products"  # over the whole cache, and what is not there is masked
-    KERNEL = "kernel"  # by the package's own code, over what is there; products where that does not run
+    PRODUCTS = "products"  # over the whole cache, with empty slots masked
+    KERNEL = "kernel"  # by the package's own code, over filled slots only; products where that does not run
 
 
 class BetweenForm(StrEnum):
-    """One way to compute what lies between products: norms, residuals, the turn of heads, gates."""
+    """One way to compute the operations between matrix products: norms, residuals, rotation of heads, gates."""
 
     XLA = "xla"
     KERNEL = "kernel"  # by the package's own code, a few calls a layer; as XLA does where that does not run
@@ -28,7 +28,7 @@ class BetweenForm(StrEnum):
 
 @dataclass(frozen=True)
 class Attention:
-    """The ways for chunks of few tokens, as in a step or when drafts are checked, and of many, as in a prompt."""
+    """The ways to attend for chunks of few tokens (a decode step, a check of drafts) and of many (a prompt)."""
 
     few: AttentionForm = AttentionForm.PRODUCTS
     many: AttentionForm = AttentionForm.PRODUCTS
@@ -36,16 +36,16 @@ class Attention:
     FEW_TOKENS = 16
 
     def form(self, tokens: int) -> AttentionForm:
-        """Return the way for a chunk of so many tokens."""
+        """Return the way to attend for a chunk of ``tokens`` tokens."""
         return self.few if tokens <= self.FEW_TOKENS else self.many
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model's matrices are stored and multiplied, and its cache is looked at, in one dtype on one machine.
+    """The choice of how to store matrices, multiply by them and attend, for one dtype on one machine.
 
     Hashable and comparable, so that it can be a static argument of a jitted function. The default
-    is safe everywhere: right numbers, nobody's worst case known.
+    is correct everywhere, and no machine is known on which it is far slower than another recipe.
     """
 
     dtype: str = "bfloat16"  # of dense matrices; products are taken in it
@@ -53,13 +53,13 @@ class Recipe:
     embed: Plan = PLAIN
     attention: Attention = Attention()
     between: BetweenForm = BetweenForm.XLA
-    # Attention by products runs one for each (row, key-value head) pair up to this many pairs, and batched products
-    # beyond. Batched, XLA:CPU transposes a copy of the keys in each step; a GPU would rather launch once.
+    # Attention by products runs one product for each (row, key-value head) pair up to this many pairs, and batched
+    # products beyond. Batched, XLA:CPU transposes a copy of the keys in each step; on a GPU one launch is cheaper.
     attention_pairs: int = 0
-    # Whether the cache is written in a loop of one turn, where products attend. Outside of a loop, XLA:CPU fuses the
-    # update with the reshape in which they read the cache, writes all of it anew for that, and copies it twice to keep
-    # the old one. In a loop it still goes through all of a cache in 16 bits (measured: 4 ms at 32,784 slots). Where a
-    # kernel attends, it is written in place without. On a GPU a loop costs more than that would.
+    # True to write the cache in a loop of one iteration, where products attend. Outside of a loop, XLA:CPU fuses the
+    # update with the reshape that reads the cache, so it rewrites the whole cache, and copies it twice to keep the old
+    # one. In a loop it still goes through all of a cache in 16 bits (measured: 4 ms at 32,784 slots). Where a kernel
+    # attends, the write is in place without a loop. On a GPU a loop costs more than it saves.
     write_in_loop: bool = False
     storage: Storage = DENSE
     cache_dtype: str | None = None  # of keys and values; None: the one that products are taken in
@@ -67,14 +67,14 @@ class Recipe:
 
     @property
     def kv_dtype(self) -> str:
-        """The dtype of the key-value cache, however the weights are stored."""
+        """The dtype of the key-value cache, which does not depend on how the weights are stored."""
         return self.cache_dtype or self.dtype
 
     @property
     def layout(self) -> Layout:
-        """How ``abstract(config, dtype, layout)`` has to lay out the arrays."""
+        """The ``layout`` argument of ``abstract(config, dtype, layout)`` for this recipe."""
         return Layout(layer_out_first=self.layers.out_first, embed_out_first=self.embed.out_first)
 
     def abstract(self, config: ModelConfig) -> Any:
-        """The model's parameter tree as this recipe stores it: an ``ArraySpec`` for each array, none of its bytes."""
+        """Return the model's parameter tree as this recipe stores it, with an ``ArraySpec`` for each array."""
         return stored(abstract(config, self.dtype, self.layout), self.storage)

@@ -1,8 +1,8 @@
-"""Which scores of the next token a device has, and what it learns of those that others have.
+"""One device's share of the next token's scores, and reductions over the shares of all devices.
 
-Whoever picks a token asks a ``ScoreShare`` wherever all scores count. A device that has all of them asks
-``EVERY_SCORE``, whose answers cost nothing: its programs are what they would be without. Of devices that share a
-vocabulary each has the scores of its own tokens; what they tell each other is a number each, or their few best.
+Sampling code goes through a ``ScoreShare`` wherever it needs all scores. On a device that has them all this is
+``EVERY_SCORE``, which adds no operation to a program. Where devices divide the vocabulary, each has the scores of its
+own tokens, and they exchange one number each, or their few best.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import jax.numpy as jnp
 
 
 class ScoreShare:
-    """The share of a device that has every score. ``size`` is how many of them it has."""
+    """The share of a device that has every score. ``size`` is always the number of scores on this device."""
 
     def ids(self, size: int) -> jax.Array:
-        """The ids of its scores: int32, in order."""
+        """Return the ids of this device's scores: int32, in order."""
         return jnp.arange(size, dtype=jnp.int32)
 
     def total(self, size: int) -> int:
-        """How many scores there are on all devices."""
+        """Return the number of scores on all devices together."""
         return size
 
     def places(self, ids: jax.Array, size: int) -> jax.Array:  # noqa: ARG002  it has all
-        """Where the scores of these ids are among its own; past the last one, if others have them."""
+        """Return the index of each id among this device's scores; ``size`` for an id that another device has."""
         return ids
 
     def own(self, of_all: jax.Array, size: int) -> jax.Array:  # noqa: ARG002  all are its own
-        """The device's own part of numbers of which there is one for each id."""
+        """Return this device's part of an array with one number per id."""
         return of_all
 
     def best(
@@ -37,39 +37,42 @@ class ScoreShare:
         size: int,  # noqa: ARG002  it has all
         most: int,  # noqa: ARG002
     ) -> tuple[jax.Array, jax.Array]:
-        """The best scores of all devices, descending, and their ids: up to so many, from the best of its own."""
+        """Return up to ``most`` best scores of all devices, descending, and their ids.
+
+        ``values`` and ``places`` are the best of this device, and their indices.
+        """
         return values, places
 
     def at(self, scores: jax.Array, ids: jax.Array) -> jax.Array:
-        """The scores of these ids."""
+        """Return the scores of these ids, whichever device has them."""
         return scores[ids]
 
     def max(self, x: jax.Array, axis: int | None = None) -> jax.Array:
-        """The largest of all devices' numbers, NaN if one is."""
+        """Return the largest number on any device; NaN if one is NaN."""
         return largest(x, axis)
 
     def min(self, x: jax.Array) -> jax.Array:
-        """The smallest of all devices' numbers."""
+        """Return the smallest number on any device."""
         return jnp.min(x)
 
     def sum(self, x: jax.Array) -> jax.Array:
-        """The sum of all devices' numbers."""
+        """Return the sum of the numbers of all devices."""
         return jnp.sum(x)
 
     def any(self, x: jax.Array) -> jax.Array:
-        """Whether any of all devices' truths holds."""
+        """Return True if any value on any device is true."""
         return jnp.any(x)
 
 
 def largest(x: jax.Array, axis: int | None = None) -> jax.Array:
-    """The largest of some numbers, NaN if one is. XLA's own maximum of many overlooks that on CPUs."""
-    found = jnp.max(x, axis)
+    """Return the largest number; NaN if one is NaN. On CPUs, XLA's own maximum of many numbers can miss a NaN."""
+    maximum = jnp.max(x, axis)
 
     def looked_at() -> jax.Array:
-        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, found)
+        return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, maximum)
 
-    one_may_be = jnp.any(jnp.isnan(jnp.sum(x, axis)))  # both infinities make NaN too. A sum costs least
-    seen: jax.Array = jax.lax.cond(one_may_be, looked_at, lambda: found)
+    one_may_be = jnp.any(jnp.isnan(jnp.sum(x, axis)))  # the cheapest test. Infinities of both signs sum to NaN too
+    seen: jax.Array = jax.lax.cond(one_may_be, looked_at, lambda: maximum)
     return seen
 
 

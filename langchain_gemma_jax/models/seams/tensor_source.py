@@ -1,7 +1,7 @@
-"""The three things every checkpoint format is told by: where its bytes are, what they are called, how they lie.
+"""The interface of a checkpoint format: its stored tensors, and their place in the parameter tree.
 
-A format is a ``TensorSource`` (stored tensors by their stored names) and a ``Naming`` (which stored
-tensors make up one array of our parameter tree). ``place.py`` needs nothing else to load it.
+A format is a ``TensorSource`` (stored tensors by their stored names) and a ``Naming`` (the stored
+tensors that make up one array of our parameter tree). ``place.py`` needs nothing else to load it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Array: TypeAlias = npt.NDArray[np.generic]
 
 
 def as_stored(stored: Array) -> Array:
-    """The arrangement of a tensor that is stored the way ``abstract.py`` describes it."""
+    """Return a tensor unchanged: it is stored the way ``abstract.py`` describes it."""
     return stored
 
 
 def as_number(stored: Array) -> Array:
-    """The arrangement of a number that is stored as a vector of one."""
+    """Return the number in a vector of one."""
     return stored.reshape(())
 
 
@@ -51,16 +51,16 @@ class Part:
     name: str
     shape: tuple[int, ...]  # as stored: checked before anything is read
     arrange: Callable[[Array], Array] = as_stored
-    by_rows: bool = False  # may be read and arranged some rows (of its first axis) at a time: the block is their stack
+    by_rows: bool = False  # True: it can be read and arranged a few rows (of its first axis) at a time
 
 
 Naming: TypeAlias = Callable[[ModelConfig, Path], list[Part]]
-"""Which stored tensors make up the array at this path of ``abstract(config)``, in order."""
+"""Returns the stored tensors that make up the array at a path of ``abstract(config)``, in order."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Some of a stored tensor along one of its axes."""
+    """A range of a stored tensor along one of its axes."""
 
     name: str
     axis: int
@@ -72,37 +72,37 @@ class TensorSource(ABC):
     """Stored tensors by name. Opening one checks its headers and reads no tensor; ``with`` closes it."""
 
     location: str  # the folder or file, for messages
-    shared: bool = False  # whether several threads may read from it at once
+    shared: bool = False  # True: several threads may read from it at once
 
     @abstractmethod
     def names(self) -> Collection[str]:
-        """The stored names."""
+        """Return the stored names."""
 
     @abstractmethod
     def shape(self, name: str) -> tuple[int, ...]:
-        """The stored shape. ``KeyError`` if there is no such name, here and below."""
+        """Return the stored shape. ``KeyError`` if there is no such name, here and below."""
 
     @abstractmethod
     def dtype(self, name: str) -> str:
-        """The stored dtype as numpy spells it ("float32", "bfloat16", "int8"), or as the format does."""
+        """Return the stored dtype as numpy spells it ("float32", "bfloat16", "int8"), or as the format does."""
 
     @abstractmethod
     def read(self, name: str) -> Array:
-        """The whole tensor. It may be the stored memory itself: nobody writes to it."""
+        """Return the whole tensor. It may be the stored memory itself, so do not write to it."""
 
     def read_into(self, name: str, target: Array) -> bool:  # noqa: ARG002  most formats cannot
-        """Fill an array of the tensor's shape and dtype, whose bytes lie end to end. False: it has to be ``read``."""
+        """Fill a contiguous array of the tensor's shape and dtype. Return False if this source cannot: use ``read``."""
         return False
 
     def read_rows(self, name: str) -> Iterator[Array]:
-        """The tensor in blocks along its first axis: small ones, where ``read`` would have to allocate it whole.
+        """Yield the tensor in blocks along its first axis: small ones, so that it is not allocated whole.
 
-        A block is what it is until the next is asked for: they may share their memory.
+        A block is valid until the next one is taken: blocks may share memory.
         """
         yield self.read(name)
 
     def nbytes(self, name: str) -> int:
-        """The bytes that a tensor is stored in, where they lie end to end. See ``read_bytes``."""
+        """Return the size of a stored tensor in bytes, where these are contiguous. See ``read_bytes``."""
         raise NotImplementedError(f"{type(self).__name__} has no bytes of {name!r}")
 
     def read_bytes(self, name: str, begin: int, target: Array) -> None:
@@ -110,12 +110,12 @@ class TensorSource(ABC):
         raise NotImplementedError(f"{type(self).__name__} reads no bytes of {name!r}")
 
     def cut(self, cuts: Mapping[str, Cut]) -> TensorSource | None:  # noqa: ARG002  most formats cannot
-        """The parts of tensors as tensors, of which no other bytes are read. None: this source reads whole ones."""
+        """Return a source of these parts, which reads no other bytes. None: this source reads whole tensors only."""
         return None
 
     @property
     def tower_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shapes of a vision tower's arrays that are stored among a text model's, by their names in the tower."""
+        """The shapes of a vision tower's arrays stored beside the text model's, by their names in the tower."""
         return {}
 
     @abstractmethod
@@ -132,12 +132,12 @@ class TensorSource(ABC):
 
 
 class CutTensors(TensorSource):
-    """Parts of the tensors of a source that can read any bytes of them. Whoever opened the source closes it."""
+    """Parts of the tensors of a source that can read any bytes of them. The caller that opened the source closes it."""
 
     shared = True
 
     def __init__(self, stored: TensorSource, cuts: Mapping[str, Cut]) -> None:
-        """``cuts`` are the parts, by the names that they have here."""
+        """Name the parts: ``cuts`` maps a name in this source to a range of a stored tensor."""
         self.location, self._stored, self._cuts = stored.location, stored, cuts
 
     def names(self) -> Collection[str]:
@@ -168,9 +168,9 @@ class CutTensors(TensorSource):
             done += some
 
     def read(self, name: str) -> Array:
-        found = np.empty(self.shape(name), numpy_dtype(self.dtype(name)))
-        self.read_bytes(name, 0, found)
-        return found
+        tensor = np.empty(self.shape(name), numpy_dtype(self.dtype(name)))
+        self.read_bytes(name, 0, tensor)
+        return tensor
 
     def read_into(self, name: str, target: Array) -> bool:
         self.read_bytes(name, 0, target)
@@ -182,7 +182,7 @@ class CutTensors(TensorSource):
             yield rows.view(numpy_dtype(self.dtype(name))).reshape(-1, *inner)
 
     def pieces(self, name: str, total: int) -> Iterator[Array]:
-        """Yield a part of so many rows, some at a time: uint8 ``[row, byte]``, all in the same room."""
+        """Yield a part as ``total`` rows, a few at a time: uint8 ``[row, byte]``, all in the same buffer."""
         row_bytes = self.nbytes(name) // total
         room = np.empty((max(1, min(total, PIECE_BYTES // max(1, row_bytes))), row_bytes), np.uint8)
         for start in range(0, total, len(room)):
@@ -191,13 +191,13 @@ class CutTensors(TensorSource):
             yield rows
 
     def close(self) -> None:
-        """Leave the source open: there are other parts."""
+        """Do nothing: other parts may still be read from the source."""
 
 
 def joint_sections(spec: ArraySpec, stored: Sequence[ArraySpec]) -> tuple[Section, ...]:
-    """The sections of an array, each as long as the array is, as what it is stored in can be cut. None: it cannot."""
-    found = [section for leaf in stored for section in leaf.sections or (None,)]
-    blocks = {0 if section is None else section.block for section in found}
+    """Return an array's sections with the block size of the arrays that it is stored in. Empty: they cannot be cut."""
+    sections = [section for leaf in stored for section in leaf.sections or (None,)]
+    blocks = {0 if section is None else section.block for section in sections}
     if len(blocks) != 1 or 0 in blocks:
         return ()
     block = blocks.pop()
@@ -205,20 +205,20 @@ def joint_sections(spec: ArraySpec, stored: Sequence[ArraySpec]) -> tuple[Sectio
 
 
 def narrowed(spec: ArraySpec, length: int) -> ArraySpec:
-    """The spec of one device's part of an array, which is so long along the axis that is divided."""
+    """Return the spec of one device's part of an array, ``length`` long along the divided axis."""
     return replace(spec, shape=_with(spec.shape, spec.along, length), sections=())
 
 
 def cut_parts(
     spec: ArraySpec, parts: Sequence[Part], pieces: Sequence[slice]
 ) -> tuple[list[Part], dict[str, Cut]] | None:
-    """The stored parts that make up these pieces of an array, by names of their own. None: they lie in another way."""
+    """Return the stored parts that make up these pieces of an array, with new names. None: the layout forbids it."""
     rows = len(spec.shape) - 2  # along which parts are stacked
     if any(part.arrange is not as_stored or part.by_rows or len(part.shape) != len(spec.shape) for part in parts):
         return None
     if len(pieces) > 1 and spec.along != rows:
         return None
-    found, cuts = list[Part](), dict[str, Cut]()
+    kept, cuts = list[Part](), dict[str, Cut]()
     for piece in pieces:
         first = 0
         for part in parts:
@@ -228,8 +228,8 @@ def cut_parts(
             if begin < end:
                 name = f"{part.name}[{begin}:{end}]"
                 cuts[name] = Cut(part.name, spec.along, begin, end)
-                found.append(replace(part, name=name, shape=_with(part.shape, spec.along, end - begin)))
-    return found, cuts
+                kept.append(replace(part, name=name, shape=_with(part.shape, spec.along, end - begin)))
+    return kept, cuts
 
 
 def _with(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:

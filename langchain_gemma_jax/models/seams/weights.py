@@ -1,15 +1,14 @@
-"""How a matrix is stored, and all that a model asks of it: its bytes, its product with rows, its rows as embeddings.
+"""The interface of a stored matrix: its bytes, its product with rows, its rows as embeddings.
 
-A dense matrix is one plain ``jax.Array``, and a ``Plan`` says how it lies and is multiplied. One that is stored in
-another way, as int8 with scales say, is a ``Packed``: a pytree node whose leaves are the arrays that it is stored in.
-``linear`` (``linear.py``), ``rows_of`` and ``matrix_at`` take either and tell them apart while JAX traces, so
-the choice costs a compiled program nothing. Dense matrices are not wrapped in a class of their own: everybody who
-holds parameters, training and ``from_gemma`` included, goes on with plain arrays, and a dispatch, which takes the
-whole tree apart, does so 3 us sooner (measured: 49 matrices in 12 layers).
+A dense matrix is one plain ``jax.Array``, and a ``Plan`` gives its layout and its product. A matrix that is stored in
+another way, such as int8 with scales, is a ``Packed``: a pytree node whose leaves are the arrays that it is stored in.
+``linear`` (``linear.py``), ``rows_of`` and ``matrix_at`` take either, and branch while JAX traces, so the choice costs
+a compiled program nothing. Dense matrices have no wrapper class: training and ``from_gemma`` work with plain arrays,
+and a dispatch, which flattens the whole tree, is 3 us faster (measured: 49 matrices in 12 layers).
 
-A ``Storage`` decides before a byte is read. What a weight will be is the same tree with an ``ArraySpec`` in place of
-each array: programs are compiled, memory is reserved and bytes are counted with that. The dtype that products are
-taken in (``Recipe.dtype``) and the cache's (``Recipe.kv_dtype``) are other settings.
+A ``Storage`` is chosen before a byte is read. The weights to come are the same tree with an ``ArraySpec`` in place of
+each array: programs are compiled, memory is reserved and bytes are counted with it. The dtype of products
+(``Recipe.dtype``) and that of the cache (``Recipe.kv_dtype``) are separate settings.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """How one kind of dense matrix lies in memory and is multiplied. A packed one may take it as a hint."""
+    """Memory layout and forms of product of one kind of dense matrix. A packed matrix may take it as a hint."""
 
     out_first: bool = True  # memory holds [out, in]
     one_row: Form = Form.DOT
@@ -57,7 +56,7 @@ class Plan:
     EACH_UP_TO = 3
 
     def form(self, rows: int) -> Form:
-        """Return the form of a product with so many rows."""
+        """Return the form of a product with ``rows`` rows."""
         if rows == 1:
             return self.one_row
         return self.few_rows if rows <= self.most_of_few else self.many_rows
@@ -81,14 +80,14 @@ class Packed(ABC):
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it is stored in, of arrays and of what they will be alike."""
+        """Bytes of the arrays that the matrix is stored in, or of their specs."""
         return total_bytes(self)
 
     @abstractmethod
     def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
-        """Return ``x [..., in]`` times the matrix: float32 ``[..., out]``. ``plan`` is what a dense one would do.
+        """Return ``x [..., in]`` times the matrix: float32 ``[..., out]``. ``plan`` is the plan of a dense matrix.
 
-        ``real``, an int32, says how many rows are no padding. What becomes of the others is the matrix's choice.
+        ``real``, an int32, is the number of rows before the padding. The products of the padding are undefined.
         """
 
     @abstractmethod
@@ -107,24 +106,24 @@ Layer: TypeAlias = Mapping[str, Any]
 
 
 class Storage(ABC):
-    """How a model's matrices are stored. One recipe has one; each matrix may still be stored in a way of its own.
+    """The storage of a model's matrices. A recipe has one; it may store each matrix in another way.
 
     Storages are frozen dataclasses of plain values: a recipe is hashed, and the storage's ``repr`` and the source of
-    its module are parts of a compiled program's name.
+    its module are part of a compiled program's name.
     """
 
-    dense = False  # each matrix is one array, so a recipe leaves open what a file or a caller asks for
-    as_in_file = False  # matrices are taken as their file has them: nothing is made dense on the way
+    dense = False  # True: each matrix is one array, and a file or a caller may still ask for another storage
+    as_in_file = False  # True: matrices are taken as their file has them, and never made dense on the way
 
     @abstractmethod
     def abstract(self, path: Path, dense: ArraySpec) -> Any:
-        """Return what stands for the matrix at ``path``: ``dense`` itself, or a ``Packed`` of ``ArraySpec``s."""
+        """Return the spec of the matrix at ``path``: ``dense`` itself, or a ``Packed`` of ``ArraySpec``s."""
 
     def pack(self, path: Path, dense: ArraySpec, array: npt.NDArray[np.generic]) -> Any:  # noqa: ARG002
         """Return the numpy arrays of ``abstract(path, dense)``, made from the dense array in its stored layout.
 
         Raises:
-            TypeError: it takes matrices as their file has them.
+            TypeError: this storage takes matrices as their file has them.
         """
         raise TypeError(f"{type(self).__name__} reads {'/'.join(map(str, path))} of {dense.shape} from a file, always")
 
@@ -135,37 +134,37 @@ class Storage(ABC):
         parts: Sequence[Part],
         empty: Callable[[ArraySpec], npt.NDArray[np.generic]],
     ) -> Any:
-        """Return the numpy arrays of ``stored``, which ``empty`` makes, filled from the stored parts.
+        """Allocate the numpy arrays of ``stored`` with ``empty``, fill them from the stored parts, and return them.
 
-        ``stored`` is what ``abstract`` gave for a matrix, or the same for one device's part of it.
+        ``stored`` is the result of ``abstract`` for a matrix, or the same for one device's part of it.
 
         Raises:
-            TypeError: it does not take matrices as their file has them.
+            TypeError: this storage does not take matrices as their file has them.
         """
         del stored, source, parts, empty
         raise TypeError(f"{type(self).__name__} packs dense matrices, and reads none from a file")
 
     @property
-    def kinds(self) -> Collection[str]:
-        """The stored types, beside the dtypes of dense ones, that it takes as they are."""
+    def stored_types(self) -> Collection[str]:
+        """The stored types, other than dense dtypes, that it takes as they are."""
         return ()
 
     @property
     def block_forms(self) -> BlockForms | None:
-        """How its matrices in blocks are multiplied. None: it has none."""
+        """The forms of product of its matrices in blocks. None: it has no such matrices."""
         return None
 
     def with_block_forms(self, forms: BlockForms) -> Storage:
-        """Return the same storage with products taken in another way.
+        """Return the same storage with other forms of product.
 
         Raises:
-            TypeError: it has no matrices in blocks.
+            TypeError: this storage has no matrices in blocks.
         """
         raise TypeError(f"{type(self).__name__} has no matrices in blocks, and cannot be multiplied as {forms}")
 
     @property
     def rounds_by_kernel(self) -> bool:
-        """Return True if kernels round activations to eight bits, which makes much of a last bit."""
+        """True if kernels round activations to eight bits, which amplifies a difference in the last bit."""
         return False
 
     def has_dense(self, config: ModelConfig, dtype: str) -> bool:  # noqa: ARG002  most have, or leave it to the recipe
@@ -175,7 +174,7 @@ class Storage(ABC):
 
 @dataclass(frozen=True)
 class Dense(Storage):
-    """Each matrix as one array of the recipe's dtype and layout."""
+    """Storage of each matrix as one array, in the recipe's dtype and layout."""
 
     dense = True
 
@@ -190,17 +189,17 @@ DENSE = Dense()
 
 
 def is_matrix(spec: ArraySpec) -> bool:
-    """Whether this is a matrix or a stack of them: a storage is asked only for those."""
+    """Return True for a matrix or a stack of matrices: only these go through a ``Storage``."""
     return len(spec.shape) > 1
 
 
 def stored_as(storage: Storage, path: Path, dense: ArraySpec) -> Any:
-    """What stands in memory for an array of the dense tree: an ``ArraySpec``, or a ``Packed`` of them."""
+    """Return the stored form of one array of the dense tree: an ``ArraySpec``, or a ``Packed`` of them."""
     return storage.abstract(path, dense) if is_matrix(dense) else dense
 
 
 def stored(tree: Tree, storage: Storage) -> Any:
-    """The tree of ``abstract(config)`` with what stands in memory for each of its arrays."""
+    """Return the tree of ``abstract(config)`` with the stored form of each array."""
 
     def all_of(specs: Mapping[str, ArraySpec], *at: str | int) -> dict[str, Any]:
         return {name: stored_as(storage, (*at, name), spec) for name, spec in specs.items()}
@@ -214,17 +213,17 @@ def stored(tree: Tree, storage: Storage) -> Any:
 
 
 def total_bytes(tree: Any) -> int:
-    """The bytes of every array in a tree, or of every array that is to be: specs count as what they describe."""
+    """Return the bytes of every array in a tree. A spec counts as the array that it describes."""
     return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def map_specs(function: Callable[[ArraySpec], Any], tree: Any) -> Any:
-    """The tree with something else in place of each ``ArraySpec``."""
+    """Return the tree with ``function`` applied to each ``ArraySpec``."""
     return jax.tree.map(function, tree, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
 
 
 def rows_of(weight: Weight, ids: jax.Array, plan: Plan) -> jax.Array:
-    """Look up the rows of a logical ``(rows, width)`` matrix: float32 ``[..., width]`` for ids of any shape."""
+    """Return the rows of a logical ``(rows, width)`` matrix for ids of any shape: float32 ``[..., width]``."""
     if isinstance(weight, Packed):
         return weight.rows(ids)
     if plan.out_first:
@@ -233,5 +232,5 @@ def rows_of(weight: Weight, ids: jax.Array, plan: Plan) -> jax.Array:
 
 
 def matrix_at(weight: Weight, index: jax.Array) -> Weight:
-    """One matrix of a stack: an expert's."""
+    """Return one matrix of a stack, such as an expert's."""
     return weight.matrix_at(index) if isinstance(weight, Packed) else weight[index]

@@ -1,12 +1,12 @@
-r"""What a ``tokenizer.json`` may ask of the library beside its vocabulary.
+r"""The allowed steps and patterns of a ``tokenizer.json``, other than its vocabulary.
 
-Gemma's published files ask for little: a space becomes U+2581, a text is split at a string, and bytes are joined
-again. The library can do much more, some of it without an end: a regular expression that backtracks takes minutes
-for a line of text, and a replacement of a megabyte makes gigabytes of a page. A file may come from anywhere, so
-kinds of steps and forms of patterns are listed here, and what is not in the list is refused before it is compiled.
+Gemma's published files need little: a space becomes U+2581, a text is split at a string, and bytes are joined again.
+The library can do much more, and some of it takes unbounded time: a regular expression that backtracks takes minutes
+for a line of text, and a replacement of a megabyte makes gigabytes of a page. A file may be untrusted, so the allowed
+kinds of steps and forms of patterns are listed here, and anything else is refused before it is compiled.
 
-A pattern that is let through takes time in proportion to the text. It is a choice between runs of characters, such
-as `` ?\p{L}+`` or ``\p{N}{1,3}``: nothing that can fail stands behind what may be of any length.
+An allowed pattern takes time in proportion to the text. It is a choice between runs of characters, such as
+`` ?\p{L}+`` or ``\p{N}{1,3}``: after a run of any length comes nothing that can fail.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _LISTS = ("normalizers", "pretokenizers", "decoders", "processors")  # the steps
 _TEXTS = ("content", "prepend", "replacement")
 _MOST_STEPS = 32
 MOST_CHARACTERS = 32
-"""The most characters of a string that is looked for, or put in the place of another one or behind each word."""
+"""The most characters of a string that is searched for, replaces another one, or is appended to each word."""
 
 _MODEL = re.compile(rb'"model"\s*:\s*\{')
 _KEY = re.compile(rb'"(?:normalizer|pre_tokenizer|decoder|post_processor)"\s*:\s*(?![0-9])')
-_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")  # no program writes "a" so, but a name could hide
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")  # no program writes letters so, but it could hide a key
 
 _CLASS = r"\[\^?(?:\\[pP]\{\^?[A-Za-z_]{1,30}\}|\\[dDsSwWnrt]|\\[^A-Za-z0-9\s]|[^\\\[\]&])++\]"
 _ATOM = rf"(?:\\[pP]\{{\^?[A-Za-z_]{{1,30}}\}}|\\[dDsSwWnrt]|\\[^A-Za-z0-9\s]|{_CLASS}|[^\\\[\](){{}}|*+?^$])"
 _BRANCH = re.compile(
-    # Some characters, the last of them any number of times, and behind it what cannot fail.
+    # Some characters, the last of them any number of times, and after it a part that cannot fail.
     rf"(?:{_ATOM}\??){{0,8}}{_ATOM}(?:[?*+]|\{{\d{{1,2}}(?:,\d{{0,2}})?\}})?(?:{_ATOM}\*)?(?=\||\Z)"
     r"|\(\?i:['a-z|]{1,80}\)(?=\||\Z)"  # endings of words, as in "don't"
     r"|\\p\{[A-Z][a-z]\}\+\(\?!\\p\{[A-Z][a-z]\}\)(?=\||\Z)"  # of two kinds: one step back is enough
     r"|\\s\+\(\?!\\S\)(?=\||\Z)"  # the same
 )
-_LINE_ENDS = re.compile(r"\\s\*\[\\r\\n\]\+?(?=\||\Z)")  # takes time where no other branch takes all of the spaces
+_LINE_ENDS = re.compile(r"\\s\*\[\\r\\n\]\+?(?=\||\Z)")  # slow unless another branch takes all of the spaces
 _MOST_PATTERN = 2000  # characters
 
-# Patterns of published tokenizers that are not of that form, and take linear time all the same: a run of letters that
-# fails at its end is taken whole by the branch behind, and two runs that share letters meet at their border.
+# Patterns of published tokenizers that are not of that form, but take linear time too: a run of letters that fails at
+# its end is taken whole by the next branch, and two runs that share letters meet at their border.
 _WORD = r"[^\r\n\p{L}\p{N}]?"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -64,10 +64,10 @@ _KNOWN_PATTERNS = frozenset(
 
 
 def check_components(path: Path, data: bytes) -> None:
-    """Refuse a ``tokenizer.json`` that asks for more than what tokenizers of this kind need.
+    """Refuse a ``tokenizer.json`` with steps that tokenizers of this kind do not need.
 
     Raises:
-        TokenizerError: a step or a pattern is not in the list, or the file is no JSON object.
+        TokenizerError: a step or a pattern is not allowed, or the file is no JSON object.
     """
     steps = 0
     for name, value in _components(path, data):
@@ -79,12 +79,12 @@ def check_components(path: Path, data: bytes) -> None:
 
 
 def _components(path: Path, data: bytes) -> Iterator[tuple[str, object]]:
-    """What stands in the file beside the vocabulary, which is nearly all of it and takes long to parse."""
-    found = _MODEL.search(data)
-    if found and not _KEY.search(data, found.end()) and not _ESCAPED_LETTER.search(data):
-        head = data[: found.start()].rstrip().removesuffix(b",") + b"}"
+    """Yield each component and its value, without parsing the vocabulary if possible: that takes long."""
+    model_key = _MODEL.search(data)
+    if model_key and not _KEY.search(data, model_key.end()) and not _ESCAPED_LETTER.search(data):
+        head = data[: model_key.start()].rstrip().removesuffix(b",") + b"}"
         try:
-            content = parse_object(head, path)  # fails where that "model" is inside of something else
+            content = parse_object(head, path)  # fails if that "model" is inside of another object
         except CorruptCheckpointError:
             content = parse_object(data, path)
     else:
@@ -126,7 +126,7 @@ def _check_step(path: Path, name: str, step: Mapping[str, object]) -> None:
 
 
 def is_linear(pattern: str) -> bool:
-    r"""Whether a regular expression is of the form that takes time in proportion to the text.
+    r"""Return True if a regular expression has a form that takes time in proportion to the text.
 
     >>> is_linear(r" ?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+"), is_linear("(a+)+$"), is_linear("a+b")
     (True, False, False)

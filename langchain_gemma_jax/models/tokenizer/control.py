@@ -1,11 +1,11 @@
-"""Which strings of a vocabulary steer the model, and which are text like any other.
+"""The strings of a vocabulary that steer the model, as opposed to ordinary text.
 
 Vocabularies single out two kinds of strings. *Markers* open and close turns, tool calls and thoughts:
-whoever can write one can put words into another speaker's mouth. *Ordinary text* is singled out only to
+a user who can write one can forge another speaker's turn. *Ordinary text* is singled out only to
 be one token: Gemma does that to runs of newlines and spaces, and to some HTML tags. The files do not
-tell the two apart (both are "user defined", or "added" and not "special"), so there is a rule here. It
-is closed: what it does not know is a marker. A string taken for a marker by mistake can still be
-written, in smaller pieces; a marker taken for text by mistake would be a hole.
+distinguish the two (both are "user defined", or "added" and not "special"), so there is a rule here. By
+default a string is a marker. Ordinary text taken for a marker by mistake can still be written, in smaller
+pieces; a marker taken for text by mistake would be a security hole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKERS = frozenset(
         "<|video|>",
     }
 )
-"""Gemma's own markers. They are markers even where a converted file says that they are plain pieces."""
+"""Gemma's own markers. They are markers even if a converted file lists them as plain pieces."""
 
 HTML_TAGS = frozenset(
     {
@@ -36,21 +36,21 @@ HTML_TAGS = frozenset(
         *("strong", "em", "b", "i", "u", "s", "sub", "sup"),
     }
 )
-"""The tags that Gemma's vocabularies hold as one token each, with and without ``/``."""
+"""The HTML tags that are one token each in Gemma's vocabularies, with and without ``/``."""
 
 
 def is_marker(text: str, *, special: bool) -> bool:
-    """Whether a string that the vocabulary singles out is a marker.
+    """Return True if a string that the vocabulary singles out is a marker.
 
     Args:
-        text: the string, spaces as spaces.
-        special: the file says that it is a control token.
+        text: the string, with spaces as spaces.
+        special: True if the file lists it as a control token.
     """
     return special or not (len(text) == 1 or _is_words(text) or _is_html_tag(text))
 
 
 def _is_words(text: str) -> bool:
-    """Return True if a text is nothing but white space, letters, the marks on letters, and digits."""
+    """Return True if a text has only white space, letters, marks on letters, and digits."""
     return all(character.isspace() or unicodedata.category(character)[0] in "LMN" for character in text)
 
 

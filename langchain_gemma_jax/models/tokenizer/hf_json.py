@@ -36,15 +36,15 @@ class HfJsonTokenizer(Tokenizer):
             for added in (model.continuing_subword_prefix, model.end_of_word_suffix):
                 if len(added or "") > MOST_CHARACTERS:  # it would be copied for every word
                     raise TokenizerError(path, f"at most {MOST_CHARACTERS} characters beside a word", short(added))
-            model.dropout = None  # else the same text is spelt differently each time
+            model.dropout = None  # else the same text gets other tokens each time
             markers, words = _added(library, model, ends)
             vocabulary = Vocabulary.of(path, _pieces(path, library, words), markers, ends)
             self._around = _around(library)
-            # The same model (shared, not copied), with no markers to look for and nothing to add in front.
+            # The same model (shared, not copied), which searches for no markers and adds nothing in front.
             self._text = tokenizers.Tokenizer(model)
             self._text.normalizer = library.normalizer
             self._text.pre_tokenizer = library.pre_tokenizer
-            # A word that the model itself does not hold would get another id here. It is spelt in pieces instead.
+            # A word that is not in the model itself would get another id here. It is encoded in pieces instead.
             self._text.add_tokens(
                 [word for token_id, word in words.items() if model.token_to_id(word.content) == token_id]
             )
@@ -56,7 +56,7 @@ class HfJsonTokenizer(Tokenizer):
 
 
 def _around(library: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """What the file's template puts before and behind a text. None: it has none."""
+    """Return the ids that the file's template puts before and after a text. None: it has no template."""
     plain: list[int] = library.encode(_ANY_TEXT, add_special_tokens=False).ids
     whole: list[int] = library.encode(_ANY_TEXT).ids
     for at in range(len(whole) - len(plain) + 1):
@@ -68,7 +68,7 @@ def _around(library: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, 
 def _added(
     library: tokenizers.Tokenizer, model: BPE, ends: Ends
 ) -> tuple[dict[str, int], dict[int, tokenizers.AddedToken]]:
-    """The markers, and the strings that are one token and text all the same."""
+    """Return the markers, and the added strings that are ordinary text."""
     named = {ends.bos, ends.eos, ends.pad, model.unk_token, *MARKERS}
     markers = {name: token_id for name in named if name and (token_id := library.token_to_id(name)) is not None}
     words: dict[int, tokenizers.AddedToken] = {}
@@ -89,10 +89,12 @@ def _pieces(path: Path, library: tokenizers.Tokenizer, words: Mapping[int, token
 
 
 def _is_byte_level(path: Path, library: tokenizers.Tokenizer) -> bool:
-    """How pieces are to be read, which the decoder tells. The decoder itself is not used: it cannot stream.
+    """Return True if pieces are byte level, False if a space is U+2581. The decoder's steps tell.
+
+    The decoder itself is not used: it cannot stream.
 
     Raises:
-        TokenizerError: neither of the two ways that are known here.
+        TokenizerError: the decoder is of neither kind.
     """
     decoder: object = json.loads(library.decoder.__getstate__()) if library.decoder else None
     steps = list(_steps(decoder))

@@ -1,4 +1,4 @@
-"""What the rest of the package sees of a tokenizer."""
+"""The interface of a tokenizer for the rest of the package."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.vocabulary import Vocabulary
 from langchain_gemma_jax.stopping import looking
 
-# The libraries sort a whole text's merges in one heap; in stretches of this many characters the cost is linear.
+# The libraries sort a whole text's merges in one heap; in stretches of this length the cost is linear.
 _STRETCH = 1 << 14
-_LOOKS = 4  # stretches between two looks at whether somebody waits for the ids
+_LOOKS = 4  # stretches between two checks for a stop of the call
 
-# How a text is taken apart where the library cannot spell it: at U+2581, by which libraries mean a space,
-# then into lines, then into words. What cannot be spelt even then is written in bytes.
+# A text that the library cannot encode exactly is split: at U+2581, which libraries use for a space, then into
+# lines, then into words. Words that cannot be encoded even then are written in bytes.
 _FINER = (
     re.compile(r"\u2581+|[^\u2581]+"),
     re.compile(r"[^\n]*\n+|[^\n]+"),
     re.compile(r"\s*\w+|\s+|[^\w\s]+"),
 )
 
-# What a vocabulary has to spell by itself. Bytes would do for the rest, but a model has not learnt to read in bytes.
+# Texts that a vocabulary has to encode without the fallback to bytes: models are not trained on texts in bytes.
 _ORDINARY_TEXTS = ("Hello", " two  spaces ", "line\n\n\tline")
 
 
 class Tokenizer(ABC):
     """Text to token ids and back.
 
-    Two ways in, and they never mix: ``encode_scaffold`` for what this package writes, where
-    ``<start_of_turn>`` is a control token, and ``encode_text`` for what anybody else writes, where it
+    There are two separate ways to encode: ``encode_scaffold`` for this package's own text, where
+    ``<start_of_turn>`` is a control token, and ``encode_text`` for all other text, where it
     is fifteen characters. ``decode(encode_text(text)) == text`` for every text.
 
-    Objects do not change once made; any number of threads may use one.
+    Tokenizers are immutable; any number of threads may use one.
     """
 
-    _around: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # as the file has it, if it does
+    _around: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # from the file's template, if it has one
 
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
-        """Subclasses call this last: it tries ``_spell``.
+        """Check the library's encoding of ordinary text. Subclasses call this last, because it calls ``_spell``.
 
         Raises:
-            TokenizerError: the library changes ordinary text. ``path`` is the file to name.
+            TokenizerError: the library changes ordinary text. ``path`` is the file for the message.
         """
         self._path = path
         self._vocabulary = vocabulary
@@ -60,16 +60,16 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _spell(self, text: str) -> Sequence[int]:
-        """The library's ids for a text. It should know no markers; what it answers is checked either way."""
+        """Return the library's ids for a text. The library should have no markers; the ids are checked in any case."""
 
     @property
     def vocab_size(self) -> int:
-        """One more than the highest id. A model's embedding may have more rows: nothing is ever encoded as those."""
+        """One more than the highest id. A model's embedding may have more rows, which no text is encoded to."""
         return len(self._pieces)
 
     @property
     def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids before and behind a text that is read as a whole: by the file's own template, or bos and eos."""
+        """The ids before and after a text that is read as a whole: by the file's own template, or bos and eos."""
         return self._around or ((self.bos_id,), self.eos_ids[:1])
 
     @property
@@ -78,34 +78,34 @@ class Tokenizer(ABC):
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
-        """Where an answer ends: the end of the text, and the end of a turn if the vocabulary has one."""
+        """The ids that end an answer: end of text, and end of turn if the vocabulary has one."""
         return self._vocabulary.eos_ids
 
     @property
     def pad_id(self) -> int:
-        """The id for positions that are not looked at; the end of the text where the vocabulary has no padding."""
+        """The id of padding; the end of the text if the vocabulary has no padding token."""
         return self._vocabulary.pad_id
 
     @property
     def control_tokens(self) -> Mapping[str, int]:
-        """Every string that steers the model, with its id, by rising id. ``control.py`` has the rule."""
+        """Every string that steers the model, with its id, in the order of ids. ``control.py`` has the rule."""
         return self._vocabulary.control_tokens
 
     def control_id(self, name: str) -> int | None:
         return self.control_tokens.get(name)
 
     def control_name(self, token_id: int) -> str | None:
-        """The control token's string; ``None`` if the id is of text."""
+        """Return the control token's string; ``None`` if the id is of text."""
         return self._control_names.get(token_id)
 
     def token_bytes(self, token_id: int) -> bytes:
-        """What a token stands for, maybe part of a character. Nothing for control tokens, and beyond the vocabulary."""
+        """Return a token's bytes, maybe part of a character; empty for control tokens and beyond the vocabulary."""
         return self._pieces[token_id] if 0 <= token_id < len(self._pieces) else b""
 
     def encode_text(self, text: str) -> list[int]:
-        """Anybody's text. No control token can come out of it, and ``decode`` gives it back unchanged.
+        """Return the ids of any text. There is no control token among them, and ``decode`` returns the same text.
 
-        Python strings can hold halves of characters (lone surrogates), which no text can; each becomes U+FFFD.
+        A Python string can hold halves of characters (lone surrogates), which are not valid text; each becomes U+FFFD.
         """
         ids: list[int] = []
         for part in looking(_stretches(_sound(text)), _LOOKS):
@@ -115,13 +115,13 @@ class Tokenizer(ABC):
 
     @cached_property
     def longest_token(self) -> int:
-        """The bytes of the longest text that is one token."""
+        """Bytes of the longest token of text."""
         return max(len(piece) for number, piece in enumerate(self._pieces) if number not in self._control_ids)
 
     def encode_scaffold(self, text: str) -> list[int]:
         """Return the ids of this package's own text, in which control strings become their ids.
 
-        Never pass it anybody else's words.
+        Never pass it a user's text.
         """
         ids: list[int] = []
         done = 0
@@ -132,10 +132,10 @@ class Tokenizer(ABC):
         return ids + self.encode_text(text[done:])
 
     def decode(self, ids: Iterable[int], *, keep_control: bool = False) -> str:
-        """The text that the tokens stand for. Bytes that are no UTF-8 become U+FFFD.
+        """Return the text of the tokens. Bytes that are no UTF-8 become U+FFFD.
 
-        Control tokens stand for nothing, or with ``keep_control`` for their names. Either way they end what
-        is before them: bytes on both sides of one never make a character together.
+        Control tokens become nothing, or their names with ``keep_control``. In both cases they are a border:
+        bytes on both sides of one never form a character together.
         """
         parts: list[str] = []
         for control, group in groupby(ids, self._control_ids.__contains__):
@@ -146,7 +146,7 @@ class Tokenizer(ABC):
         return "".join(parts)
 
     def _exactly(self, text: str, finer: Sequence[re.Pattern[str]]) -> Sequence[int]:
-        """Ids that stand for just this text, by the library as far as it can, in bytes where it cannot."""
+        """Return ids that decode to exactly this text: by the library as far as it can, else in bytes."""
         ids = self._spell(text)
         if self._stand_for(ids, text):
             return ids
@@ -161,7 +161,7 @@ class Tokenizer(ABC):
         return self._control_ids.isdisjoint(ids) and b"".join([pieces[i] for i in ids]) == text.encode()
 
     def _control_strings(self, text: str) -> Iterator[tuple[int, str]]:
-        """The control strings in a text with where they start: the leftmost, and of those the longest."""
+        """Yield the control strings in a text with their offsets: the leftmost first, and of those the longest."""
         done = 0
         for match in self._control_start.finditer(text):
             start = match.start()
@@ -185,7 +185,7 @@ class Tokenizer(ABC):
 
 
 def _sound(text: str) -> str:
-    """The text with its surrogates made whole where two belong together, and U+FFFD where one is alone."""
+    """Return the text with surrogate pairs joined, and U+FFFD for each lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -194,9 +194,9 @@ def _sound(text: str) -> str:
 
 
 def _stretches(text: str) -> Iterator[str]:
-    """The text in parts of bounded length, cut in front of spaces if there are any.
+    """Yield the text in parts of bounded length, cut before spaces if there are any.
 
-    No token of ordinary text reaches across such a place, so the ids are those of the whole text.
+    No token of ordinary text crosses such a cut, so the ids are those of the whole text.
     """
     start = 0
     while len(text) - start > _STRETCH:

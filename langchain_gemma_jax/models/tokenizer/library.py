@@ -1,4 +1,4 @@
-"""Turns what the tokenizer libraries raise into the one error that callers expect."""
+"""Translation of the tokenizer libraries' exceptions to ``TokenizerError``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from langchain_gemma_jax.errors import CheckpointError, TokenizerError
 
 @contextmanager
 def only_tokenizer_errors(path: Path, expected: str) -> Iterator[None]:
-    """Whatever goes wrong inside is raised as a ``TokenizerError`` about ``path``.
+    """Raise any exception inside of the block as a ``TokenizerError`` about ``path``.
 
     Raises:
-        TokenizerError: with the original as its cause.
+        TokenizerError: with the original exception as its cause.
     """
     try:
         yield
@@ -25,8 +25,8 @@ def only_tokenizer_errors(path: Path, expected: str) -> Iterator[None]:
     except Exception as error:  # the libraries raise a bare Exception, RuntimeError, OSError, UnicodeDecodeError, ...
         raise TokenizerError(path, expected, _one_line(error)) from error
     except BaseException as error:
-        # A panic in Rust arrives as a PanicException, which is no Exception and cannot be imported.
-        # Ctrl-C and SystemExit come this way too, and have to get through.
+        # A panic in Rust is a PanicException, which is no subclass of Exception and cannot be imported.
+        # KeyboardInterrupt and SystemExit come here too, and have to pass.
         if type(error).__module__ != "pyo3_runtime":
             raise
         raise TokenizerError(path, expected, f"a file that the library breaks on: {_one_line(error)}") from error

@@ -14,19 +14,19 @@ from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.vocabulary import Ends
 
-MAX_BYTES = 1 << 28  # eight times Gemma's; the libraries want a whole file in memory
+MAX_BYTES = 1 << 28  # eight times Gemma's; the libraries need the whole file in memory
 _EXPECTED = "a folder with a tokenizer.json or a tokenizer.model"
 
 
 def load_tokenizer(folder: Path, *, may_lack_bos: bool = False) -> Tokenizer:
-    """The tokenizer of the model in ``folder``.
+    """Load the tokenizer of the model in ``folder``.
 
-    It is the folder's ``tokenizer.json``, or else its ``tokenizer.model`` (any one ``*.model``), or else
-    that of the folder around it, which is where Google's Orbax downloads have it. ``may_lack_bos``: texts may begin
-    without a token for it; one that is asked for all the same is the end of another text.
+    It is the folder's ``tokenizer.json``, or else its ``tokenizer.model`` (any single ``*.model``), or else
+    that of the parent folder, which is the layout of Google's Orbax downloads. ``may_lack_bos``: the vocabulary may
+    have no bos token; then ``bos_id`` is the end of the text.
 
     Raises:
-        TokenizerError: there is none, or it cannot be used.
+        TokenizerError: there is no tokenizer, or it cannot be used.
     """
     path, data, ends = _find(folder)
     if ends is not None and may_lack_bos:
@@ -42,18 +42,18 @@ def load_tokenizer(folder: Path, *, may_lack_bos: bool = False) -> Tokenizer:
 
 
 def tokenizer_digest(folder: Path) -> bytes:
-    """What two folders have in common whose tokenizers are the same: a digest of all that they are read from.
+    """Return a digest of all that the tokenizer in a folder is read from: equal for equal tokenizers.
 
     Raises:
-        TokenizerError: there is none.
+        TokenizerError: there is no tokenizer.
     """
     _, data, ends = _find(folder)
     return hashlib.sha256(repr(ends).encode() + b"\0" + data).digest()
 
 
 def _find(folder: Path) -> tuple[Path, bytes, Ends | None]:
-    """The file, its content, and for a ``tokenizer.json`` what the file beside it says of its ends."""
-    around = folder.resolve().parent  # of the folder itself, not of a link to it; "." has no other
+    """Return the file, its content, and for a ``tokenizer.json`` the special tokens of ``tokenizer_config.json``."""
+    around = folder.resolve().parent  # of the folder itself, not of a link to it; "." has no parent else
     with only_tokenizer_errors(folder, _EXPECTED):
         if os.path.lexists(folder / "tokenizer.json"):
             return folder / "tokenizer.json", _read(folder, "tokenizer.json"), _ends(folder)
@@ -81,13 +81,13 @@ def _sentencepiece_name(folder: Path) -> str | None:
 def _read(folder: Path, name: str) -> bytes:
     path = real_file(folder, name)
     size = path.stat().st_size
-    if not 0 < size <= MAX_BYTES:  # nothing at all would look like "no model given" to sentencepiece
+    if not 0 < size <= MAX_BYTES:  # sentencepiece takes an empty file for "no model given"
         raise TokenizerError(folder / name, f"between 1 and {MAX_BYTES:,} bytes", f"{size:,} bytes")
     return path.read_bytes()
 
 
 def _ends(folder: Path) -> Ends:
-    """The names for begin, end and padding in ``tokenizer_config.json``, if there is one and it has them."""
+    """Return the names of bos, eos and padding in ``tokenizer_config.json``; defaults if it is absent or lacks them."""
     shown = folder / "tokenizer_config.json"
     if not os.path.lexists(shown):
         return Ends()
@@ -95,7 +95,7 @@ def _ends(folder: Path) -> Ends:
     named = {}
     for end in ("bos", "eos", "pad"):
         value = config.get(f"{end}_token")
-        if isinstance(value, dict):  # as older files write it, with how to match it
+        if isinstance(value, dict):  # in older files, with flags for matching
             value = value.get("content")
         if value is not None and not isinstance(value, str):
             raise TokenizerError(shown, f"a string as {end}_token", short(value))

@@ -24,7 +24,7 @@ _MARKER_TYPES = (PieceType.CONTROL, PieceType.UNKNOWN)
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model, as Google publishes Gemma's; or the pieces of one, which another file has."""
+    """A SentencePiece model, as Google publishes Gemma's; or the pieces of one from another file."""
 
     def __init__(self, path: Path, model: bytes | SentencePieces) -> None:
         with only_tokenizer_errors(path, "a SentencePiece model"):
@@ -33,8 +33,8 @@ class SentencePieceTokenizer(Tokenizer):
             special = np.flatnonzero(known.types != int(PieceType.NORMAL)).tolist()
             plain = MARKERS.intersection(names) - {names[token_id] for token_id in special}
             special += [names.index(name) for name in plain]
-            found = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
-            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in found}
+            marker_ids = [token_id for token_id in special if _is_marker(names[token_id], types[token_id])]
+            markers = {names[token_id].replace(SPACE, " "): token_id for token_id in marker_ids}
             ends = {"bos": known.bos_id, "eos": known.eos_id, "pad": known.pad_id}
             vocabulary = Vocabulary.of(
                 path,
@@ -42,8 +42,8 @@ class SentencePieceTokenizer(Tokenizer):
                 markers,
                 Ends.of({end: names[token_id] for end, token_id in ends.items() if token_id >= 0}),
             )
-            # In this one all the markers are of the kind that is never found in a text.
-            findable = {i for i in found if types[i] not in _MARKER_TYPES}
+            # In this copy of the model all markers are of the kind that is never found in a text.
+            findable = {i for i in marker_ids if types[i] not in _MARKER_TYPES}
             proto = with_control_pieces(model, findable) if isinstance(model, bytes) else model.message(findable)
             self._text = SentencePieceProcessor(model_proto=proto)
         super().__init__(path, vocabulary)
@@ -54,9 +54,9 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def _inside(model: bytes) -> SentencePieces:
-    """Return what a model says of its pieces; their scores are only the library's to know."""
+    """Return the pieces of a model, without their scores, which only the library needs."""
     library = SentencePieceProcessor(model_proto=model)
-    ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1 for those that it does not have
+    ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1: the model has none
     names: list[str] = library.id_to_piece(list(range(library.vocab_size())))
     return SentencePieces(names, np.empty(0, np.float32), np.array(piece_types(model), np.uint8), *ids)
 
@@ -68,11 +68,11 @@ def _is_marker(name: str, kind: int) -> bool:
 
 
 def _bytes_of(known: SentencePieces) -> list[bytes]:
-    """Return what each piece stands for. A Gemma has 262,144 of them, so they are made of all names at once."""
+    """Return the bytes of each piece. A Gemma has 262,144 of them, so all names are converted at once."""
     if known.parted:
-        found = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
+        pieces = known.joined.replace(SPACE.encode(), b" ").split(b"\0")
     else:
-        found = [name.replace(SPACE, " ").encode() for name in known.names]
+        pieces = [name.replace(SPACE, " ").encode() for name in known.names]
     for token_id in np.flatnonzero(known.types == int(PieceType.BYTE)).tolist():
-        found[token_id] = spaced_piece(known.names[token_id])
-    return found
+        pieces[token_id] = spaced_piece(known.names[token_id])
+    return pieces

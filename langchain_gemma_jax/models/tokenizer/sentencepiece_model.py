@@ -1,13 +1,13 @@
-"""Inside a SentencePiece ``.model``: which kind each piece is of, and how to change that.
+"""The content of a SentencePiece ``.model``: the type of each piece, and how to change it.
 
 The ``sentencepiece`` library does not tell which pieces are user-defined, and the reader that it ships
-works only beside one release of ``protobuf``. The file is a protobuf message; what is needed of it is little:
+works only with one release of ``protobuf``. The file is a protobuf message, of which little is needed:
 
     message ModelProto { repeated SentencePiece pieces = 1; ... }
     message SentencePiece { optional string piece = 1; optional float score = 2; optional Type type = 3; }
 
-One that is written here, of a vocabulary that another file has, says besides that it merges pairs of pieces, writes
-in bytes what it has no piece for, and leaves texts as they are:
+A message that is written here, for a vocabulary from another file, has two more entries: pairs of pieces are merged,
+characters without a piece are written in bytes, and texts are not normalized:
 
     message ModelProto { ... optional TrainerSpec trainer_spec = 2; optional NormalizerSpec normalizer_spec = 3; }
 """
@@ -29,7 +29,7 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 class PieceType(IntEnum):
-    """What the file says that a piece is."""
+    """The type of a piece in the file."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -40,11 +40,11 @@ class PieceType(IntEnum):
 
 
 def piece_types(model: bytes) -> list[PieceType]:
-    """The kind of each piece, by id.
+    """Return the type of each piece, by id.
 
     Raises:
         ValueError: the bytes are not such a message.
-        IndexError: they end in the middle of one.
+        IndexError: they end in the middle of a message.
     """
     kinds = {int(kind): kind for kind in PieceType}
     types = []
@@ -59,12 +59,12 @@ def piece_types(model: bytes) -> list[PieceType]:
 
 
 def with_control_pieces(model: bytes, ids: Collection[int]) -> bytes:
-    """Return the model with the pieces of these ids made of the kind ``CONTROL``."""
+    """Return the model with the pieces of these ids changed to the type ``CONTROL``."""
     parts, copied = [], 0
     pieces = (span for span in _fields(model, 0, len(model)) if span[0] == _PIECES)
     for piece, (_, start, end) in enumerate(pieces):
         if piece in ids:
-            message = model[start:end] + bytes([_TYPE << 3 | _VARINT, PieceType.CONTROL])  # the last one counts
+            message = model[start:end] + bytes([_TYPE << 3 | _VARINT, PieceType.CONTROL])  # the last entry is valid
             length_start = start - len(_as_varint(end - start))
             parts += [model[copied:length_start], _as_varint(len(message)), message]
             copied = end
@@ -72,9 +72,9 @@ def with_control_pieces(model: bytes, ids: Collection[int]) -> bytes:
 
 
 def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The fields of the message in ``data[start:end]``: number, and where the value begins and ends."""
+    """Yield the fields of the message in ``data[start:end]``: number, and begin and end of the value."""
     while start < end:
-        # A number below 0x80 is its own byte. Nearly all are, and asking here makes reading three times faster.
+        # A number below 0x80 is one byte. Nearly all are, and this test makes reading three times faster.
         key, start = (data[start], start + 1) if data[start] < 0x80 else _varint(data, start)
         wire_type = key & 7
         if wire_type == _BYTES:
@@ -93,7 +93,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]
 
 
 def _varint(data: bytes, start: int) -> tuple[int, int]:
-    """The number at ``start``, and where it ends."""
+    """Return the number at ``start``, and its end."""
     value = shift = 0
     for at in range(start, start + 10):
         byte = data[at]
@@ -114,7 +114,7 @@ def _as_varint(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class SentencePieces:
-    """A vocabulary of Gemma's kind: its pieces with scores and types, and the ids of its ends (-1: it has none)."""
+    """A vocabulary of Gemma's kind: its pieces with scores and types, and its special ids (-1: it has none)."""
 
     names: Sequence[str]
     scores: npt.NDArray[np.float32]
@@ -126,40 +126,40 @@ class SentencePieces:
 
     @cached_property
     def joined(self) -> bytes:
-        """The names in UTF-8 with a zero between any two, of which all that needs every name is made. Made once."""
+        """The names in UTF-8, separated by zeros. All names are converted at once with it."""
         return "\0".join(self.names).encode()
 
     @property
     def parted(self) -> bool:
-        """Whether ``joined`` has zeros between names only: no name has that character itself."""
+        """True if ``joined`` has zeros only between names: no name contains that character."""
         return self.joined.count(0) < max(1, len(self.names))
 
     def message(self, controls: Collection[int] = ()) -> bytes:
-        """Return the model that a ``tokenizer.model`` of this vocabulary is, with these pieces made ``CONTROL``."""
+        """Return the content of a ``tokenizer.model`` with this vocabulary, these pieces changed to ``CONTROL``."""
         (lengths, text), types = self._measured(), self.types.copy()
         types[list(controls)] = int(PieceType.CONTROL)
-        # A short piece is 0A, its length, 0A, the name's length, the name, 15, and four bytes of its score; behind
-        # them 18 and its kind, unless that is the normal one. A Gemma has 262,144 of them, so they are written at once.
+        # A short piece is 0A, its length, 0A, the name's length, the name, 15, and four bytes of its score; then 18 and
+        # its type, unless that is the normal one. A Gemma has 262,144 of them, so all are written at once.
         kind = np.where(types == int(PieceType.NORMAL), 0, 2)
         long = np.flatnonzero(lengths > _SHORT).tolist()
         apart = {at: _piece(self.names[at].encode(), self.scores[at], int(types[at])) for at in long}
         sizes = lengths + kind + 9
         sizes[long] = [len(piece) for piece in apart.values()]
         ends = np.cumsum(sizes)
-        begins, found = ends - sizes, np.empty(int(sizes.sum()), np.uint8)
+        begins, out = ends - sizes, np.empty(int(sizes.sum()), np.uint8)
         for place, value in ((0, 10), (1, lengths + kind + 7), (2, 10), (3, lengths), (sizes - kind - 5, 21)):
-            found[begins + place] = value
+            out[begins + place] = value
         for byte, column in enumerate(self.scores.astype("<f4").view(np.uint8).reshape(-1, 4).T):
-            found[ends - kind - 4 + byte] = column
+            out[ends - kind - 4 + byte] = column
         others = ends[kind > 0]
-        found[others - 2], found[others - 1] = _TYPE << 3 | _VARINT, types[kind > 0]
-        is_name = np.zeros(len(found) + 1, np.int8)
+        out[others - 2], out[others - 1] = _TYPE << 3 | _VARINT, types[kind > 0]
+        is_name = np.zeros(len(out) + 1, np.int8)
         is_name[begins + 4] += 1
         is_name[begins + 4 + lengths] -= 1
-        found[np.cumsum(is_name[:-1], dtype=np.int8).view(bool)] = text
+        out[np.cumsum(is_name[:-1], dtype=np.int8).view(bool)] = text
         for at, piece in apart.items():
-            found[begins[at] : ends[at]] = np.frombuffer(piece, np.uint8)
-        parts = [found.tobytes()]
+            out[begins[at] : ends[at]] = np.frombuffer(piece, np.uint8)
+        parts = [out.tobytes()]
         trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, 1) + _number(_VOCAB_SIZE, len(self.names))
         for field, token_id in zip(_ENDS, (self.unk_id, self.bos_id, self.eos_id, self.pad_id), strict=True):
             trainer += _number(field, token_id)
@@ -171,7 +171,7 @@ class SentencePieces:
         return b"".join(parts)
 
     def _measured(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """Return the bytes that each name has, and those of all names."""
+        """Return the length of each name in bytes, and the bytes of all names."""
         if not self.parted:
             names = [name.encode() for name in self.names]
             return np.fromiter(map(len, names), np.int64, len(names)), np.frombuffer(b"".join(names), np.uint8)
@@ -186,8 +186,8 @@ _NORMALIZER_NAME, _TO_TEXTS, _ESCAPE = 1, (3, 4), 5  # no space in front, no spa
 
 
 def _piece(name: bytes, score: float, kind: int) -> bytes:
-    found = b"\x0a" + _as_varint(len(name)) + name + b"\x15" + struct.pack("<f", score)
-    return _field(_PIECES, found if kind == PieceType.NORMAL else found + bytes([_TYPE << 3 | _VARINT, kind]))
+    message = b"\x0a" + _as_varint(len(name)) + name + b"\x15" + struct.pack("<f", score)
+    return _field(_PIECES, message if kind == PieceType.NORMAL else message + bytes([_TYPE << 3 | _VARINT, kind]))
 
 
 def _field(number: int, message: bytes) -> bytes:

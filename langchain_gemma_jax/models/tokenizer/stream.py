@@ -1,4 +1,4 @@
-"""Text out of tokens as they come, never half a character."""
+"""Decoding of tokens as they come, without half characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Decodable(Protocol):
-    """As much of a ``Tokenizer`` as decoding needs."""
+    """The part of a ``Tokenizer`` that decoding needs."""
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
@@ -22,8 +22,8 @@ class StreamDecoder:
             print(decoder.push(token_id), end="")
         print(decoder.finish())
 
-    What ``push`` and ``finish`` return, put together, is ``tokenizer.decode(ids)``. Each part is whole
-    characters: a token that ends inside one gives nothing, or less, until the rest has come.
+    The results of ``push`` and ``finish`` together are ``tokenizer.decode(ids)``. Each result has whole
+    characters: the begin of a character is held back until the rest of it has come.
     """
 
     __slots__ = ("_held", "_keep_control", "_tokenizer")
@@ -31,10 +31,10 @@ class StreamDecoder:
     def __init__(self, tokenizer: Decodable, *, keep_control: bool = False) -> None:
         self._tokenizer = tokenizer
         self._keep_control = keep_control
-        self._held = b""  # the begin of a character, three bytes at most
+        self._held = b""  # the begin of a character, at most three bytes
 
     def push(self, token_id: int) -> str:
-        """The text that this token completes."""
+        """Return the text that this token completes."""
         name = self._tokenizer.control_name(token_id)
         if name is not None:
             return self.finish() + (name if self._keep_control else "")
@@ -44,13 +44,13 @@ class StreamDecoder:
         return text
 
     def finish(self) -> str:
-        """What is left at the end: U+FFFD if the last character never became whole. Then it is ready for a new text."""
+        """Return the rest of the text: U+FFFD if the last character is incomplete. The decoder can be used again."""
         text = self._held.decode("utf-8", "replace")
         self._held = b""
         return text
 
     def copy(self) -> StreamDecoder:
-        """Return a decoder that goes on from here by itself, for a generation that forks."""
+        """Return an independent decoder in the same state, for a generation that forks."""
         twin = StreamDecoder(self._tokenizer, keep_control=self._keep_control)
         twin._held = self._held
         return twin

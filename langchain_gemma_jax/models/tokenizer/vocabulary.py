@@ -1,4 +1,4 @@
-"""What each token of a vocabulary stands for, whichever file it came from."""
+"""The bytes of each token of a vocabulary, from a file of any kind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from types import MappingProxyType
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.tokenizer.control import TURN_ENDS
 
-MAX_TOKENS = 1 << 22  # sixteen times Gemma's: a number beyond it is a damaged file, and tables are made of this size
+MAX_TOKENS = 1 << 22  # sixteen times Gemma's: a higher id means a damaged file, and would allocate a large table
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The control tokens for the begin of a text, its end, and padding. Gemma's names, unless a file has others."""
+    """The control tokens for the begin of a text, its end, and padding. Gemma's names are the default."""
 
     bos: str = "<bos>"
     eos: str = "<eos>"
@@ -30,7 +30,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A vocabulary's facts. Make one with ``Vocabulary.of``, which checks them."""
+    """A checked vocabulary. Make one with ``Vocabulary.of``."""
 
     pieces: Sequence[bytes]  # by id; empty for control tokens
     control_tokens: Mapping[str, int]
@@ -47,10 +47,10 @@ class Vocabulary:
         control_tokens: Mapping[str, int],
         ends: Ends = Ends(),
     ) -> Vocabulary:
-        """The vocabulary with these pieces (bytes by id, which may leave ids out) and control tokens (string to id).
+        """Return the vocabulary of these pieces (bytes by id, maybe with gaps) and control tokens (id by string).
 
         Raises:
-            TokenizerError: it cannot spell every text, or does not say how a text begins and ends. ``path`` is named.
+            TokenizerError: it cannot encode every text, or lacks bos or eos. ``path`` is the file for the message.
         """
         controls = set(control_tokens.values())
         known = pieces if isinstance(pieces, Mapping) else range(len(pieces))
@@ -65,7 +65,7 @@ class Vocabulary:
             table[: len(pieces)] = pieces
         for token_id in controls:
             table[token_id] = b""
-        # Of two the later one: characters follow the bare bytes, and a model knows them better.
+        # Of two tokens for a byte, the later one: characters follow the bare bytes, and models were trained with them.
         byte_ids = {table[token_id][0]: token_id for token_id, length in enumerate(map(len, table)) if length == 1}
         missing = sorted(set(range(256)) - byte_ids.keys())
         if missing:

@@ -1,4 +1,4 @@
-"""Models that a caller asks for through torchax, and what those cannot have. Imports nothing heavy."""
+"""Names and options of models through torchax, checked without importing anything heavy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _REFUSED = {
 
 
 def is_for_torchax(source: object) -> bool:
-    """Return whether a model is to be run by transformers' code."""
+    """Return True if a model's name asks for transformers' code."""
     return isinstance(source, str) and source.startswith(PREFIX)
 
 
 def refuse_for_torchax(**asked: object) -> None:
-    """Refuse options that such a model does not have.
+    """Refuse options that such a model does not have. None: the option was not given.
 
     Raises:
         InputError: one was given.

@@ -1,4 +1,4 @@
-"""Whether a folder holds a model that can be served through torchax. Looked at before torch is imported."""
+"""Checks of a folder for a model that can be served through torchax, before torch is imported."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SAFE = (".safetensors", ".safetensors.index.json")
 
 
 def checked_folder(folder: Path) -> dict[str, object]:
-    """Return the ``config.json`` of a folder that can be served.
+    """Return the ``config.json`` of a folder, after a check that its model can be served.
 
     Args:
-        folder: the model's.
+        folder: the model's folder.
 
     Raises:
         CheckpointNotFoundError, CorruptCheckpointError: there is no model in it.

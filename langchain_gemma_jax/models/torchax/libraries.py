@@ -1,4 +1,4 @@
-"""The one door to torch, transformers and torchax: imported when a model asks for them, without what they do aside."""
+"""The only import of torch, transformers and torchax: when a model needs them, and without their side effects."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from langchain_gemma_jax.config import environment_kept
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
 ATTENTION = "gemma_jax"  # the name of our attention in transformers
-_SET_BY_TORCHAX = "jax_pjrt_client_create_options"  # a setting of JAX, and so a part of the names of programs
+_SET_BY_TORCHAX = "jax_pjrt_client_create_options"  # a setting of JAX, which is a part of the names of programs
 
 _lock = threading.RLock()
-_found: TorchLibraries | None = None
+_libraries: TorchLibraries | None = None
 
 
 @dataclass(frozen=True)
 class TorchLibraries:
-    """The libraries as they were imported, and what torchax translates with."""
+    """The imported libraries, and torchax's environment for the translation of tensors."""
 
     torch: Any
     transformers: Any
     tensor: Any  # torchax.tensor
-    environment: Any  # of our own: what a caller sets in torchax's default one changes nothing here
+    environment: Any  # our own: a caller's settings in torchax's default environment have no effect here
     versions: tuple[str, ...]
 
     def tracing(self) -> Tracing:
-        """While torch's functions are JAX's, in this thread. One thread at a time: modules are changed meanwhile."""
+        """Return a block in which torch's functions run on JAX. One thread at a time: modules are changed in it."""
         return Tracing(self)
 
     def alone(self) -> AbstractContextManager[object]:
-        """While no other thread traces or builds a module."""
+        """Return a block in which no other thread traces or builds a module."""
         return _lock
 
     def to_jax(self, tree: Any) -> Any:
-        """Return the arrays that tensors stand for."""
+        """Return the JAX arrays of a tree of tensors."""
         return self.environment.t2j_iso(tree)
 
     def to_torch(self, tree: Any) -> Any:
-        """Return tensors that stand for arrays."""
+        """Return a tree of tensors for JAX arrays."""
         return self.environment.j2t_iso(tree)
 
 
 class Tracing:
-    """A ``with`` block in which torch's functions are JAX's."""
+    """A ``with`` block in which torch's functions run on JAX."""
 
-    def __init__(self, found: TorchLibraries) -> None:
-        self._found, self._inside = found, ExitStack()
+    def __init__(self, shared: TorchLibraries) -> None:
+        self._shared, self._inside = shared, ExitStack()
 
     def __enter__(self) -> None:
-        found = self._found
+        shared = self._shared
         with ExitStack() as stack:
             stack.enter_context(_lock)
-            stack.enter_context(jax.numpy_dtype_promotion("standard"))  # as torchax is written, whatever a caller has
+            stack.enter_context(jax.numpy_dtype_promotion("standard"))  # torchax needs both, whatever the caller's are
             stack.enter_context(jax.numpy_rank_promotion("allow"))
-            stack.enter_context(found.environment)
-            stack.enter_context(found.torch.no_grad())
-            self._have_sound_casts(stack)
+            stack.enter_context(shared.environment)
+            stack.enter_context(shared.torch.no_grad())
+            self._fix_casts(stack)
             self._inside = stack.pop_all()
 
     def __exit__(
@@ -69,24 +69,24 @@ class Tracing:
     ) -> None:
         self._inside.__exit__(kind, error, trace)
 
-    def _have_sound_casts(self, stack: ExitStack) -> None:
-        """Have ``type_as`` give a new tensor. torchax's own changes the one that it is asked of."""
-        tensor = self._found.tensor.Tensor
+    def _fix_casts(self, stack: ExitStack) -> None:
+        """Make ``type_as`` return a new tensor. torchax's own changes the tensor that it is called on."""
+        tensor = self._shared.tensor.Tensor
         stack.callback(setattr, tensor, "type_as", tensor.type_as)
         tensor.type_as = lambda this, other: this.to(other.dtype)
 
 
 def libraries() -> TorchLibraries:
-    """Return the libraries, imported by the first call.
+    """Return the libraries. The first call imports them.
 
     Raises:
-        InstallationError: one is missing, or they do not go together.
+        InstallationError: a library is missing, or their releases do not fit together.
     """
-    global _found  # noqa: PLW0603  one a process, as the libraries are
+    global _libraries  # noqa: PLW0603  one a process, as the libraries are
     with _lock:
-        if _found is None:
-            _found = _imported(check_versions())
-        return _found
+        if _libraries is None:
+            _libraries = _imported(check_versions())
+        return _libraries
 
 
 def _imported(versions: tuple[str, ...]) -> TorchLibraries:

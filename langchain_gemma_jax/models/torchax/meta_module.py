@@ -1,4 +1,4 @@
-"""A transformers model without weights: what its parameters are, what its layers keep, and how it is called."""
+"""A transformers model without weights: its parameters, the caches of its layers, and how to call it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from langchain_gemma_jax.models.torchax.libraries import ATTENTION, TorchLibrari
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
 from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, NoPass, PassCache, now
 
-EXPERTS = "batched_mm"  # the one way to run experts whose shapes do not depend on what the router chose
-_FIXED_BY_LENGTH = ("dynamic", "longrope")  # ropes that change when a text becomes long
-_ANSWER = "MoeModelOutputWithPast"  # of transformers: what a head is given in the place of its body's answer
-_PROBE = 8  # tokens, with which a model is called to see what it asks for
+EXPERTS = "batched_mm"  # the one implementation of experts whose shapes do not depend on the router's choice
+_FIXED_BY_LENGTH = ("dynamic", "longrope")  # ropes that change for long texts
+_ANSWER = "MoeModelOutputWithPast"  # transformers' class of the output that replaces the body's
+_PROBE = 8  # tokens of the call that shows what a model's layers ask for
 
-_given: ContextVar[Any] = ContextVar("given", default=None)  # hidden states, in the place of what the body would say
+_given: ContextVar[Any] = ContextVar("given", default=None)  # hidden states that replace the body's output
 
 
 @dataclass(frozen=True)
 class MetaModule:
-    """A model of a configuration, whose tensors have shapes and nothing in them."""
+    """A model of a configuration, whose tensors have shapes but no data."""
 
     libraries: TorchLibraries
     module: Any
-    prefix: str  # of the names of what belongs to its body: all but its head
+    prefix: str  # of the names in its body, which is everything but its head
 
     @property
     def body(self) -> Any:
@@ -38,18 +38,18 @@ class MetaModule:
 
     @cached_property
     def specs(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-        """Name, shape and dtype of every parameter and buffer. What two names stand for has the first one's."""
+        """Name, shape and dtype of every parameter and buffer. A tensor with two names is listed by the first."""
         return tuple((name, tuple(value.shape), _dtype(value)) for name, value in named_tensors(self.module))
 
     @property
     def plan(self) -> Mapping[str, str]:
-        """Patterns of names, and in which style each is divided among devices: the model's own plan, if it has one."""
+        """The model's own plan for division among devices, if it has one: patterns of names, and a style for each."""
         body = getattr(self.module.config, "base_model_tp_plan", None) or {}
         head = getattr(type(self.module), "_tp_plan", None) or {}
         return {f"{self.prefix}{pattern}": str(style) for pattern, style in body.items()} | dict(head)
 
     def states(self, params: Mapping[str, Any], ids: Any, positions: Any) -> Any:
-        """Return the last hidden states ``[row, token, width]``. The pass in ``now`` takes part."""
+        """Return the last hidden states ``[row, token, width]``. Cache and attention are the pass in ``now``."""
         parameters = inspect.signature(type(self.body).forward).parameters
         cache = "cache" if "cache" in parameters else "past_key_values"
         asked = {"input_ids": ids, "position_ids": positions, cache: PassCache(), "use_cache": True}
@@ -57,7 +57,7 @@ class MetaModule:
         return self._call(self.body, own, asked).last_hidden_state
 
     def scores(self, params: Mapping[str, Any], hidden: Any, ids: Any) -> Any:
-        """Return the scores of the next token for hidden states: all that the model does behind its body."""
+        """Return the scores of the next token for hidden states: all that the model does after its body."""
         token = _given.set(hidden)
         try:
             return self._call(self.module, dict(params), {"input_ids": ids, "use_cache": False}).logits
@@ -70,18 +70,18 @@ class MetaModule:
 
 @lru_cache(maxsize=4)
 def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> MetaModule:
-    """Return the model of a configuration, by its JSON; with ``code``, by that.
+    """Return the model of a configuration in JSON; with ``code``, the one of that code.
 
     Raises:
-        InstallationError: the libraries are not there. UnsupportedModelError: transformers has no such model.
+        InstallationError: the libraries are missing. UnsupportedModelError: transformers has no such model.
     """
-    found = libraries()
-    with found.alone():
-        kind = configuration(found, json.loads(config), code)
-        torch = found.torch
+    shared = libraries()
+    with shared.alone():
+        kind = configuration(shared, json.loads(config), code)
+        torch = shared.torch
         with torch.device("meta"), quiet():
             try:
-                module = found.transformers.AutoModelForCausalLM.from_config(
+                module = shared.transformers.AutoModelForCausalLM.from_config(
                     kind, dtype=getattr(torch, dtype), trust_remote_code=code is not None, **HOW_TO_RUN
                 )
             except KeyError as error:
@@ -96,8 +96,8 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
         body = module.base_model
         if body is module:
             raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
-        _let_given_through(body)
-        return MetaModule(found, module, f"{module.base_model_prefix}.")
+        _return_given_states(body)
+        return MetaModule(shared, module, f"{module.base_model_prefix}.")
 
 
 def _own_attentions(kind: str, error: KeyError) -> UnsupportedModelError:
@@ -111,33 +111,33 @@ def _own_attentions(kind: str, error: KeyError) -> UnsupportedModelError:
 HOW_TO_RUN: Mapping[str, str] = {"attn_implementation": ATTENTION, "experts_implementation": EXPERTS}
 
 
-def knows(kind: object) -> bool:
-    """Return whether transformers has a kind of model, by its ``model_type``."""
+def is_in_transformers(kind: object) -> bool:
+    """Return True if transformers has a kind of model, by its ``model_type``."""
     from transformers import CONFIG_MAPPING
 
     return isinstance(kind, str) and kind in CONFIG_MAPPING
 
 
-def configuration(found: TorchLibraries, raw: Mapping[str, object], code: RemoteCode | None = None) -> Any:
-    """Return transformers' object for a configuration; with ``code``, that one's.
+def configuration(shared: TorchLibraries, raw: Mapping[str, object], code: RemoteCode | None = None) -> Any:
+    """Return transformers' object for a configuration; with ``code``, the object of that code.
 
     Raises:
-        ConfigError: it has no such kind, or cannot read it.
+        ConfigError: transformers has no such kind, or cannot read the configuration.
     """
     from transformers import CONFIG_MAPPING
 
     kind = raw.get("model_type")
     if code is not None:
         try:
-            return found.transformers.AutoConfig.from_pretrained(
+            return shared.transformers.AutoConfig.from_pretrained(
                 code.folder, trust_remote_code=code is not None, local_files_only=True
             )
-        except Exception as error:  # whatever somebody's code does
-            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            raise ConfigError(f"config.json: the model's own code cannot read it: {told}") from error
-    if not isinstance(kind, str) or not knows(kind):
+        except Exception as error:  # the model's own code can raise anything
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise ConfigError(f"config.json: the model's own code cannot read it: {reason}") from error
+    if not isinstance(kind, str) or not is_in_transformers(kind):
         raise ConfigError(
-            f"config.json: expected a model_type that transformers {found.transformers.__version__} has, found "
+            f"config.json: expected a model_type that transformers {shared.transformers.__version__} has, found "
             f"{kind!r}. A newer one needs a newer transformers, and that a newer release of this package."
         )
     try:
@@ -147,7 +147,7 @@ def configuration(found: TorchLibraries, raw: Mapping[str, object], code: Remote
 
 
 def fix_lengths(module: Any) -> None:
-    """Have ropes that change with the length of a text stay as they are for short ones."""
+    """Fix ropes that change with the length of a text to their form for short texts."""
     for each in module.modules():
         kind = getattr(each, "rope_type", None)
         if isinstance(kind, str) and kind in _FIXED_BY_LENGTH:
@@ -157,7 +157,7 @@ def fix_lengths(module: Any) -> None:
 
 
 def most_context(kind: Any) -> int:
-    """Return how many tokens a model can read: as many as its rope was made for, where that would change later."""
+    """Return the most tokens that a model can read; for a rope that changes with length, its original length."""
     most = int(kind.max_position_embeddings)
     rope = getattr(kind, "rope_parameters", None) or {}
     for each in (rope, *(inner for inner in rope.values() if isinstance(inner, dict))):
@@ -167,16 +167,16 @@ def most_context(kind: Any) -> int:
 
 
 def named_tensors(module: Any) -> Iterator[tuple[str, Any]]:
-    """Every parameter and buffer with its name, each once."""
+    """Yield every parameter and buffer with its name, each once."""
     yield from module.named_parameters()
     yield from module.named_buffers()
 
 
 def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
-    """Return what its layers keep and ask for, how wide its states are, and how many scores it gives.
+    """Call a model once; return the pass with its layers' caches, the width of its states, its number of scores.
 
     Raises:
-        UnsupportedModelError: its cache cannot be made static. The message says what was tried.
+        UnsupportedModelError: its cache cannot have a fixed size. The message says what was tried.
     """
     torch, seen = meta.libraries.torch, LayoutPass(meta.libraries.torch)
     token = now.set(seen)
@@ -206,7 +206,7 @@ def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """While transformers draws no bars and logs errors alone."""
+    """Turn off transformers' progress bars and its log below errors, inside of the block."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -220,9 +220,9 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _let_given_through(body: Any) -> None:
-    """Have a body answer with the hidden states that are given to it, when some are."""
-    from transformers.modeling_outputs import MoeModelOutputWithPast  # has all that heads ask for, of experts too
+def _return_given_states(body: Any) -> None:
+    """Make a body return the hidden states in ``_given``, when there are any."""
+    from transformers.modeling_outputs import MoeModelOutputWithPast  # has all fields that heads use
 
     usual = body.forward
 

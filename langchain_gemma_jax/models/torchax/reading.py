@@ -1,4 +1,4 @@
-"""The weights of a model of transformers: read by its own code, then moved to JAX."""
+"""The weights of a model of transformers: read by transformers, then moved to JAX."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _VALUES = {"int64": np.dtype(np.int32), "float64": np.dtype(np.float32), "bfloat
 
 
 def read_params(folder: Path, architecture: TorchModel, recipe: Recipe, where: Placement, advance: Advance) -> Params:
-    """Read a folder's weights to a place.
+    """Read a folder's weights to a placement.
 
     Raises:
-        CheckpointError: transformers cannot read them. TensorMismatchError: they are another model's.
+        CheckpointError: transformers cannot read them. TensorMismatchError: they belong to another model.
     """
-    found = libraries()
+    shared = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
-    with found.alone():
+    with shared.alone():
         facts, how = architecture.facts, {**HOW_TO_RUN, "trust_remote_code": architecture.facts.code is not None}
-        module = read_by_transformers(found, folder, facts.dtype, "AutoModelForCausalLM", how)
+        module = read_by_transformers(shared, folder, facts.dtype, "AutoModelForCausalLM", how)
         there = {name: tuple(value.shape) for name, value in named_tensors(module)}
         for name in sorted(specs.keys() | there.keys()):
             if specs.get(name) != there.get(name):
@@ -43,7 +43,7 @@ def read_params(folder: Path, architecture: TorchModel, recipe: Recipe, where: P
 def moved(
     module: Any, where: Placement, specs: Mapping[str, ArraySpec] | None = None, advance: Advance = None
 ) -> Params:
-    """Return a module's tensors as arrays in a place, divided as ``specs`` say. Each leaves torch's memory then."""
+    """Move a module's tensors to a placement, divided by ``specs``. Each is freed in torch after its move."""
     params: Params = {}
     waiting = dict(named_tensors(module))
     for name in list(waiting):
@@ -59,7 +59,7 @@ def moved(
     return params
 
 
-def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
+def read_by_transformers(shared: TorchLibraries, folder: Path, dtype: str, kind: str, how: Mapping[str, Any]) -> Any:
     """Return the module of a folder with its weights, by one of transformers' classes.
 
     Raises:
@@ -67,17 +67,17 @@ def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: 
     """
     with quiet():
         try:
-            module, said = getattr(found.transformers, kind).from_pretrained(
+            module, said = getattr(shared.transformers, kind).from_pretrained(
                 folder,
-                dtype=getattr(found.torch, dtype),
+                dtype=getattr(shared.torch, dtype),
                 use_safetensors=True,
                 local_files_only=True,
                 output_loading_info=True,
                 **how,
             )
         except (OSError, ValueError, RuntimeError, KeyError) as error:
-            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            raise CheckpointError(folder, "weights that transformers can read", told) from error
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise CheckpointError(folder, "weights that transformers can read", reason) from error
     missing = sorted(said["missing_keys"]) + sorted(map(str, said["mismatched_keys"]))
     if missing:
         raise TensorMismatchError(
@@ -87,7 +87,7 @@ def read_by_transformers(found: TorchLibraries, folder: Path, dtype: str, kind: 
 
 
 def _without_numbers(value: Any) -> Any:
-    """Return what stands for a tensor that was moved: of its shape, without memory."""
+    """Return a placeholder for a moved tensor: of the same shape, without memory."""
     import torch
 
     with torch.no_grad():
@@ -96,15 +96,15 @@ def _without_numbers(value: Any) -> Any:
 
 
 def _owners(module: Any, value: Any) -> Iterator[tuple[Any, str]]:
-    """Where a tensor is held, by each name that it has."""
+    """Yield each inner module that holds a tensor, with the tensor's name there."""
     for owner in module.modules():
-        for leaf, held in (*owner._parameters.items(), *owner._buffers.items()):  # noqa: SLF001  torch's way to let go
+        for leaf, held in (*owner._parameters.items(), *owner._buffers.items()):  # noqa: SLF001  the only way to free
             if held is value:
                 yield owner, leaf
 
 
 def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of a tensor's numbers, of a dtype that JAX has."""
+    """Return a copy of a tensor's numbers, in a dtype that JAX has."""
     name = str(value.dtype).removeprefix("torch.")
     if name == "bfloat16":
         import torch

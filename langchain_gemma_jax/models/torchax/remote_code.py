@@ -1,4 +1,4 @@
-"""Code that lies in a model's folder: not run unless that is asked for, and then loudly."""
+"""Code in a model's folder: run only if the caller allows it, and then with a warning."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from langchain_gemma_jax.models.checkpoint.folder import CONFIG
 
 
 class RemoteCodeWarning(UserWarning):
-    """Code that came with a model is run in this process, with all that the process may do."""
+    """Code that came with a model is run in this process, with all rights of the process."""
 
 
 @dataclass(frozen=True)
 class RemoteCode:
-    """Python files of a folder, as they were when somebody trusted them."""
+    """Python files of a folder that the caller trusts, with a digest of their content."""
 
     folder: str
     digest: str
 
 
 def code_in(folder: Path, raw: Mapping[str, object], *, known: bool, trusted: bool) -> RemoteCode | None:
-    """Return the code that a model needs beside transformers'. None: it needs none, and what there is stays unread.
+    """Return the model's own code. None: it needs none, and code in its folder is not read.
 
     Args:
-        folder: the model's.
+        folder: the model's folder.
         raw: its ``config.json``.
-        known: whether transformers has the model's kind itself.
-        trusted: whether the code may be run.
+        known: True if transformers itself has the model's kind.
+        trusted: True if the caller allows the code to be run.
 
     Raises:
-        UnsafeCheckpointError: it needs code that nobody trusted. InputError: trusted, and there is none.
+        UnsafeCheckpointError: it needs code that is not trusted. InputError: trusted, and there is no code.
     """
     named = bool(raw.get("auto_map"))
     if trusted and not named:

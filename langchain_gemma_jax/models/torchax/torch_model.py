@@ -20,7 +20,13 @@ from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.seams.placement import DeviceGrid
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.meta_module import MetaModule, knows, look_through, meta_module, most_context
+from langchain_gemma_jax.models.torchax.meta_module import (
+    MetaModule,
+    is_in_transformers,
+    look_through,
+    meta_module,
+    most_context,
+)
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
 from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
 
@@ -29,7 +35,7 @@ _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
 
 @dataclass(frozen=True)
 class TorchFacts:
-    """What is known of a transformers model before its weights are read: plain values, which name its programs."""
+    """The facts on a transformers model before its weights are read: plain values, a part of its programs' names."""
 
     config: str  # its configuration, as JSON
     dtype: str  # of its matrices
@@ -40,9 +46,9 @@ class TorchFacts:
     heads: int
     max_context: int
     eos_ids: tuple[int, ...]
-    libraries: tuple[str, ...]  # with their releases: another one may compute otherwise
-    cuts: tuple[DividedAxis, ...] = ()  # how what is divided among several devices is
-    code: RemoteCode | None = None  # of its own
+    libraries: tuple[str, ...]  # with their releases: another release may compute other numbers
+    cuts: tuple[DividedAxis, ...] = ()  # the axes that are divided among several devices
+    code: RemoteCode | None = None  # the model's own
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class TorchModel(Architecture):
     def cache_layout(self) -> CacheLayout:
         return self.facts.layout
 
-    def abstract(self, recipe: Recipe) -> Any:  # noqa: ARG002  they are as the model's code has them
+    def abstract(self, recipe: Recipe) -> Any:  # noqa: ARG002  the model's own code defines its arrays
         cuts = {cut.name: cut for cut in self.facts.cuts}
         return {
             name: divided(ArraySpec(shape, _INTEGERS.get(dtype, dtype)), cuts.get(name))
@@ -92,20 +98,20 @@ class TorchModel(Architecture):
         keep: jax.Array | None,
     ) -> tuple[jax.Array, tuple[KVCache, ...]]:
         meta = self._meta()
-        going_on = TracedPass(
+        traced = TracedPass(
             meta.libraries, recipe, self.facts.layout, start, count, tokens.shape[1], [list(cache) for cache in caches]
         )
-        token = now.set(going_on)
+        token = now.set(traced)
         try:
             with meta.libraries.tracing():
-                views = meta.libraries.to_torch((dict(params), tokens, going_on.positions))
+                views = meta.libraries.to_torch((dict(params), tokens, traced.positions))
                 hidden = meta.libraries.to_jax(meta.states(*views))
         finally:
             now.reset(token)
         hidden = hidden.astype(jnp.float32)
         if keep is not None:
             hidden = jnp.take_along_axis(hidden, keep[:, None, None], axis=1)
-        return hidden, going_on.written()
+        return hidden, traced.written()
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:  # noqa: ARG002  the model's own head
         meta = self._meta()
@@ -117,7 +123,7 @@ class TorchModel(Architecture):
 
     def numbers_at_work(self, tokens: int, context: int) -> int:
         widest = max((shape[0] for _, shape, _ in self.facts.specs if len(shape) == 2), default=self.facts.width)
-        widest = min(widest, 16 * self.facts.width)  # the head's rows are not at work here
+        widest = min(widest, 16 * self.facts.width)  # without the head, which is not part of the pass
         return tokens * (2 * widest + 2 * self.facts.width + self.facts.heads * context)
 
     def _meta(self) -> MetaModule:
@@ -126,7 +132,7 @@ class TorchModel(Architecture):
 
 @dataclass(frozen=True)
 class DividedTorchModel(TorchModel):
-    """A causal language model of transformers on several devices. XLA divides the work by where the arrays lie."""
+    """A causal language model of transformers on several devices. XLA divides the work by the arrays' sharding."""
 
     division: Division
 
@@ -146,13 +152,13 @@ class DividedTorchModel(TorchModel):
 
 
 def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | None = None) -> TorchModel:
-    """Return the architecture of a configuration: what its layers keep is seen by calling it without numbers.
+    """Return the architecture of a configuration. Its layers' caches are found by one call without numbers.
 
     Raises:
-        UnsupportedModelError: transformers has none, or its cache cannot be made static.
+        UnsupportedModelError: transformers has no such model, or its cache cannot have a fixed size.
     """
     text = json.dumps(raw, sort_keys=True)
-    found = libraries()
+    shared = libraries()
     meta = meta_module(text, dtype, code)
     kind = meta.module.config
     layers = int(kind.num_hidden_layers)
@@ -172,7 +178,7 @@ def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | No
             seen.heads,
             most_context(kind),
             eos_ids,
-            found.versions,
+            shared.versions,
             cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
             code,
         )
@@ -180,18 +186,19 @@ def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | No
 
 
 def own_dtype(raw: Mapping[str, object]) -> str:
-    """Return the dtype that a checkpoint says it has; float32 for float16, as for a Gemma, and where it says none."""
+    """Return a checkpoint's dtype by its configuration; float32 for float16, as for a Gemma, and if there is none."""
     said = str(raw.get("dtype") or raw.get("torch_dtype") or "float32").removeprefix("torch.")
     return said if said in {"float32", "bfloat16"} else "float32"
 
 
 def as_before(model: Architecture, folder: Path, raw: Mapping[str, object]) -> TorchModel:
-    """Return the architecture in a folder, read as the one of a model that was loaded from it before.
+    """Return the architecture in a folder, with the options of a model that was loaded from it before.
 
     Raises:
-        TypeError: that model is of another kind.
+        TypeError: that model was not loaded through torchax.
     """
     if not isinstance(model, TorchModel):
         raise TypeError(f"expected a model that was loaded through torchax, found {type(model).__name__}")
-    code = code_in(folder, raw, known=knows(raw.get("model_type")), trusted=model.facts.code is not None)
+    known = is_in_transformers(raw.get("model_type"))
+    code = code_in(folder, raw, known=known, trusted=model.facts.code is not None)
     return architecture_of(raw, model.facts.dtype, code)

@@ -1,9 +1,9 @@
 """One forward pass of a transformers model: the cache that it writes to, and the attention that it calls.
 
-The model's own code projects queries, keys and values. What it does with them is ours: ``update`` takes the keys and
-values of a chunk where transformers has a cache, ``attention`` mixes them where transformers has an attention. Both
-find the pass that is going on in ``now``. The arrays are those of ``gemma.kv_cache``, so rings, rows that lie apart
-and kernels are the same as for a Gemma.
+The model's own code projects queries, keys and values. Cache and attention are ours: ``update`` takes the keys and
+values of a chunk in the place of transformers' cache, and ``attention`` replaces transformers' attention. Both find the
+current pass in ``now``. The arrays are those of ``seams.kv_cache``, so rings, rows in several caches and kernels work
+as for a Gemma.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is
 from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
-# What attention is told beside queries, keys and values, and what changes no result of ours. Anything else that is
-# given has a meaning that is not known here.
+# Arguments of attention other than queries, keys and values that are supported, and those that change no result here.
+# Any other argument is refused, because its meaning is not known.
 _KNOWN = {"scaling", "softcap", "sliding_window", "dropout", "is_causal", "position_ids", "use_cache"}
 _NO_EFFECT = {"output_attentions", "output_hidden_states", "return_dict", "logits_to_keep", "cache_position", "kwargs"}
 
@@ -38,7 +38,7 @@ _OF_MASKS = {"get_mask_sizes", "get_max_cache_shape", "get_max_length", "get_usa
 
 
 class Views(Protocol):
-    """How tensors and the arrays that they stand for become each other. Nothing is copied."""
+    """Conversion between tensors and arrays, without a copy."""
 
     def to_jax(self, tree: Any) -> Any: ...
 
@@ -46,7 +46,7 @@ class Views(Protocol):
 
 
 class Pass(Protocol):
-    """What goes on while a model is called."""
+    """The cache and the attention of one call of a model."""
 
     def update(self, keys: Any, values: Any, layer: int) -> None:
         """Take the keys and values ``[row, kv_head, token, head_dim]`` of a layer."""
@@ -58,12 +58,12 @@ class Pass(Protocol):
 
 
 now: ContextVar[Pass] = ContextVar("now")
-"""The pass that is going on in this thread."""
+"""The current pass of this thread."""
 
 
 @dataclass(frozen=True)
 class AttentionAsked:
-    """How a layer wants its values mixed."""
+    """The settings of a layer's attention."""
 
     scaling: float
     softcap: float | None
@@ -71,21 +71,21 @@ class AttentionAsked:
 
 
 class StrangeCacheError(UnsupportedModelError, AttributeError):
-    """A model asks its cache for what a cache of keys and values does not have; also how ``hasattr`` finds that out."""
+    """A model's code uses an attribute that a cache of keys and values lacks. An ``AttributeError`` for ``hasattr``."""
 
 
 class PassCache:
-    """What a model takes for a cache of transformers'."""
+    """The cache object for transformers' code, which passes everything to the pass in ``now``."""
 
     is_compileable = True
 
     def update(self, keys: Any, values: Any, layer: int, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Hand a layer's keys and values to the pass. What the layer may look at is known there."""
+        """Pass a layer's keys and values to the current pass, which also has those from before."""
         now.get().update(keys, values, layer)
         return keys, values
 
     def __getattr__(self, name: str) -> Any:
-        """Say that there is no more than keys and values."""
+        """Refuse all other attributes: there are only keys and values."""
         if name in _OF_MASKS:
             why = "to make a mask of its own, and here an attention is told by positions alone what it sees"
         else:
@@ -96,13 +96,13 @@ class PassCache:
         raise StrangeCacheError(f"its code asks its cache for {name!r}, {why}.")
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
-        """Return 0: where tokens stand is told by their position ids."""
+        """Return 0: positions are given by position ids."""
         return 0
 
 
 def attention(module: Any, queries: Any, keys: Any, values: Any, mask: Any = None, **asked: Any) -> tuple[Any, None]:
-    """Mix values, in the place of an attention of transformers'. Which are seen is known without a mask."""
-    del keys, values, mask  # the pass has them, with those from before
+    """Attend, in the place of transformers' attention. The mask is not needed."""
+    del keys, values, mask  # the pass has the keys and values, with those from before
     layer = getattr(module, "layer_idx", None)
     unknown = [name for name, value in asked.items() if value is not None and name not in _KNOWN | _NO_EFFECT]
     if not isinstance(layer, int) or unknown or asked.get("is_causal") is False:
@@ -116,7 +116,7 @@ def attention(module: Any, queries: Any, keys: Any, values: Any, mask: Any = Non
 
 
 class NoPass:
-    """The pass that goes on while a model's head is called alone: its body is to stay out of it."""
+    """The pass while a model's head is called alone: the layers of its body must not be called."""
 
     def update(self, keys: Any, values: Any, layer: int) -> None:
         del keys, values
@@ -135,7 +135,7 @@ def _called_by_the_head(layer: int) -> UnsupportedModelError:
 
 @dataclass
 class LayoutPass:
-    """A pass without numbers, which notes what each layer keeps and asks for."""
+    """A pass without numbers, which records each layer's cache and settings of attention."""
 
     torch: Any
     kept: dict[int, CacheLayer] = field(default_factory=dict)
@@ -160,10 +160,10 @@ class LayoutPass:
         return self.torch.empty_like(queries.transpose(1, 2))
 
     def layout(self, layers: int) -> CacheLayout:
-        """Return what each layer keeps.
+        """Return the cache of each layer.
 
         Raises:
-            UnsupportedModelError: a layer keeps nothing that was seen.
+            UnsupportedModelError: a layer did not write keys and values, or did not attend.
         """
         silent = [layer for layer in range(layers) if layer not in self.asked]
         if silent or len(self.asked) != layers:
@@ -177,7 +177,7 @@ class LayoutPass:
 
 @dataclass
 class TracedPass:
-    """A pass that is traced by JAX: a chunk, over caches that each hold their share of the rows."""
+    """A pass that JAX traces: a chunk, over caches that each hold their share of the rows."""
 
     views: Views
     recipe: Recipe
@@ -209,7 +209,7 @@ class TracedPass:
             self.seen[layer].append(visible)
 
     def attend(self, queries: Any, layer: int, asked: AttentionAsked) -> Any:
-        """Look at what was written. See ``gemma.attention.attend_all``."""
+        """Attend to the written keys and values. See ``gemma.attention.attend_all``."""
         asking: jax.Array = self.views.to_jax(queries)
         rows, heads, tokens, head_dim = asking.shape
         turned = asking.swapaxes(1, 2).astype(jnp.float32) * asked.scaling
@@ -218,7 +218,7 @@ class TracedPass:
         return self.views.to_torch(mixed.reshape(rows, tokens, heads, head_dim).astype(asking.dtype))
 
     def written(self) -> tuple[KVCache, ...]:
-        """Return the caches with the chunk in them."""
+        """Return the caches with the chunk added."""
         return tuple(tuple(cache) for cache in self.caches)
 
 
@@ -230,5 +230,5 @@ def _layer(layout: Sequence[CacheLayer | None], layer: int) -> LayerConfig:
 
 
 def _facts(heads: int, softcap: float | None) -> ModelConfig:
-    """Return the facts of a model that attention looks at, in the form in which it takes them."""
+    """Return a ``ModelConfig`` with the fields that attention uses."""
     return ModelConfig("", 0, 0, heads, (), 0, 1.0, attention_softcap=softcap)

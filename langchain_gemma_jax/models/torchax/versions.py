@@ -1,4 +1,4 @@
-"""Which releases of torch, transformers and torchax go together: few do, and others fail in ways nobody can read."""
+"""The releases of torch, transformers and torchax that work together: few do, and others fail with obscure errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Releases: TypeAlias = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Tested:
-    """The releases of one library that were tried, and why no others are taken."""
+    """The tested releases of one library, and the reason to accept no others."""
 
-    begins: str  # what their numbers begin with
+    begins: str  # the begin of their version numbers
     reason: str
 
-    def fits(self, found: str) -> bool:
-        """Return whether a release is one of them. What stands behind a "+" names a build of the same release."""
-        release = found.partition("+")[0]
+    def fits(self, installed: str) -> bool:
+        """Return True if a release is one of them. The part after "+" is a build of the same release."""
+        release = installed.partition("+")[0]
         return release == self.begins or release.startswith(f"{self.begins}.")
 
 
@@ -47,13 +47,13 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def check_versions(found: Callable[[str], str | None] = _installed) -> tuple[str, ...]:
-    """Return the libraries with their releases, which were tried together.
+def check_versions(release_of: Callable[[str], str | None] = _installed) -> tuple[str, ...]:
+    """Return the installed libraries with their releases, after a check that these were tested together.
 
     Raises:
-        InstallationError: one is missing, or of another release. The message says which, and why it matters.
+        InstallationError: a library is missing, or of another release. The message says which, and why it matters.
     """
-    there = {name: found(name) for name in LIBRARIES}
+    there = {name: release_of(name) for name in LIBRARIES}
     missing = [name for name, release in there.items() if release is None]
     if missing:
         raise InstallationError(

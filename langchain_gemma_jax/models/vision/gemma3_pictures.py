@@ -1,4 +1,4 @@
-"""How Gemma 3 wants its pictures: stretched to a square of one size, always as many soft tokens."""
+"""Gemma 3's rules for pictures: stretched to a square of one size, with a fixed number of soft tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SquarePictures(PictureRules):
     after: tuple[int, ...]
     filter: Filter = "bilinear"
 
-    VERSION = b"gemma3-square-1"  # of what is done here: what was encoded of other pixels is another picture
+    VERSION = b"gemma3-square-1"  # of this preparation, as a part of digests: other pixels are another picture
 
     @property
     def most_soft_tokens(self) -> int:
@@ -51,11 +51,11 @@ class SquarePictures(PictureRules):
 
 
 _WHOLE, _PIECES = "Here is the original image ", " and here are some crops to help you see better "
-"""What Gemma 3's processor says before a picture, and before the pieces of it: the models were trained with this."""
+"""The words of Gemma 3's processor before a picture, and before its pieces: the models were trained with them."""
 
 
 def crops(picture: Picture, scan: Scan) -> list[Picture]:
-    """Return the pieces of a picture that lie beside each other along its longer side; none of one that is not long."""
+    """Cut a long picture into pieces along its longer side; empty for a picture that is not long."""
     tall, wide = picture.pixels.shape[:2]
     longer, shorter = max(tall, wide), min(tall, wide)
     if longer / shorter < scan.min_ratio_to_activate:

@@ -1,4 +1,4 @@
-"""How Gemma 4 wants its pictures and sounds: cut to patches within a budget of soft tokens, and to frames."""
+"""Gemma 4's rules: pictures are cut to patches within a budget of soft tokens, and sounds to frames."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from langchain_gemma_jax.media.medium import SAMPLE_RATE, Picture, Sound
 from langchain_gemma_jax.media.pictures import Filter, resized
 from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, SoundRules
 
-BUDGETS = (70, 140, 280, 560, 1120)  # soft tokens that a picture may become: those that the models were trained with
+BUDGETS = (70, 140, 280, 560, 1120)  # numbers of soft tokens for a picture that the models were trained with
 
 
 @dataclass(frozen=True)
 class PatchedPictures(PictureRules):
-    """Pictures as patches, which are as many as their shape and the budget let be."""
+    """Pictures as patches: as many as their shape and the budget allow."""
 
     budget: int
     patch: int  # pixels of a patch's side
     pool: int  # patches of a soft token's side
-    merged: bool  # whether what the encoder takes as a patch is all of a soft token
+    merged: bool  # True: the encoder takes all of a soft token as one patch
     before: tuple[int, ...]
     placeholder: int
     after: tuple[int, ...]
     filter: Filter = "bicubic"
 
-    VERSION = b"gemma4-patches-1"  # of what is done here: what was encoded of other pixels is another picture
+    VERSION = b"gemma4-patches-1"  # of this preparation, as a part of digests: other pixels are another picture
 
     @property
     def most_soft_tokens(self) -> int:
@@ -37,7 +37,7 @@ class PatchedPictures(PictureRules):
 
     @property
     def soft_side(self) -> int:
-        """Pixels of a soft token's side."""
+        """Side of a soft token in pixels."""
         return self.patch * self.pool
 
     def place(self, picture: Picture, max_soft_tokens: int | None) -> PlacedMedium:
@@ -60,10 +60,10 @@ class PatchedPictures(PictureRules):
         )
 
     def size(self, height: int, width: int, budget: int) -> tuple[int, int]:
-        """Return the height and the width that a picture is given: whole soft tokens, and all of the budget.
+        """Return the height and width that a picture is resized to: whole soft tokens that use the budget.
 
         Raises:
-            InputError: it is so much longer than wide that nothing would be left of it.
+            InputError: the picture would have no soft token in either direction.
         """
         side = self.soft_side
         factor = math.sqrt(budget * side * side / (height * width))
@@ -82,15 +82,15 @@ class PatchedPictures(PictureRules):
     def _budget(self, asked: int | None) -> int:
         if asked is None:
             return self.budget
-        found = max((budget for budget in BUDGETS if budget <= asked), default=None)
-        if found is None:
+        largest = max((budget for budget in BUDGETS if budget <= asked), default=None)
+        if largest is None:
             raise InputError(f"max_soft_tokens: expected at least {BUDGETS[0]}, found {asked}.")
-        return found
+        return largest
 
 
 @dataclass(frozen=True)
 class FramedSounds(SoundRules):
-    """Sounds as frames of samples, each of which becomes a soft token."""
+    """Sounds as frames of samples, with a soft token for each frame."""
 
     frame: int  # samples
     sizes: tuple[int, ...]  # frames of the encoder's programs

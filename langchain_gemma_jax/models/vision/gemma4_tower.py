@@ -1,4 +1,4 @@
-"""Gemma 4's vision tower: patches of a picture of any shape, told where they are by tables and by turning heads."""
+"""Gemma 4's vision tower: patches of a picture of any shape, with positions from tables and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NORMS = {
 
 @dataclass(frozen=True)
 class Gemma4Tower(MediaEncoder):
-    """A tower, the average over each soft token's patches, and the projection behind it."""
+    """A tower, followed by the average over each soft token's patches and a projection."""
 
     budgets: tuple[int, ...]
     patch: int
@@ -83,14 +83,14 @@ class Gemma4Tower(MediaEncoder):
 
         def layer(index: int) -> dict[str, Tensor]:
             here = f"{at}encoder.layers.{index}."
-            found = {key: Tensor(f"{here}{name}.weight", (width,)) for key, name in _NORMS.items()}
+            arrays = {key: Tensor(f"{here}{name}.weight", (width,)) for key, name in _NORMS.items()}
             for key in "qk":
-                found[f"{key}_norm"] = Tensor(f"{here}self_attn.{key}_norm.weight", (self.head_dim,))
+                arrays[f"{key}_norm"] = Tensor(f"{here}self_attn.{key}_norm.weight", (self.head_dim,))
             for key, (name, outputs, inputs) in shapes.items():
-                found[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
+                arrays[key] = Tensor(f"{here}{name}.linear.weight", (outputs, inputs))
                 if self.clipped:
-                    found |= limits(key, f"{here}{name}")
-            return found
+                    arrays |= limits(key, f"{here}{name}")
+            return arrays
 
         end = {"project": Tensor("embed_vision.embedding_projection.weight", (self.text_width, width))}
         if self.standardized:
@@ -137,7 +137,7 @@ class Gemma4Tower(MediaEncoder):
         return product(rms_norm(x, None, self.eps), arrays["project"])
 
     def _turns(self, places: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Sines and cosines ``[patch, 1, axis, a quarter of a head]``."""
+        """Return sines and cosines ``[patch, 1, axis, a quarter of a head]``."""
         half = self.head_dim // 2
         exponents = np.arange(0, half, 2, dtype=np.float32) / np.float32(half)
         frequencies = jnp.asarray(1.0 / np.float32(self.theta) ** exponents)
@@ -145,9 +145,9 @@ class Gemma4Tower(MediaEncoder):
         return jnp.sin(angles)[:, None], jnp.cos(angles)[:, None]
 
     def _turned(self, x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
-        """The first half of each head turned by the column, the second by the row."""
+        """Rotate the first half of each head by the column, the second by the row."""
         sin, cos = turn
         halves = x.reshape(*x.shape[:2], 2, self.head_dim // 2)
         first, second = jnp.split(halves, 2, axis=-1)
-        found = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-        return found.reshape(x.shape)
+        rotated = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+        return rotated.reshape(x.shape)

@@ -1,7 +1,7 @@
-"""What a checkpoint's configuration says of its encoders and of how pictures and sounds are prepared for them.
+"""The encoders of a checkpoint's configuration, and the preparation of pictures and sounds for them.
 
-``config.json`` has the towers, and the processor's files have the rest: sizes, filters, budgets. A file that is not
-there leaves what the models were published with.
+``config.json`` has the towers, and the processor's files have the rest: sizes, filters, budgets. If such a file is
+absent, the values of the published models are used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_PIXELS_A_SIDE = 4096
 
 @dataclass(frozen=True)
 class Senses:
-    """What a model can take beside text, and what makes soft tokens of it."""
+    """The pictures and sounds that a model can take, and the encoders for them."""
 
     support: MediaSupport
     encoders: tuple[MediaEncoder, ...]
@@ -38,7 +38,7 @@ class Senses:
 
 @dataclass(frozen=True)
 class MediaFiles:
-    """What is known of a checkpoint with encoders: its files' content, the text tower, how it encodes text."""
+    """The facts on a checkpoint with encoders: its files' content, its text tower, its text encoding."""
 
     config: Raw
     processor: Raw  # of pictures
@@ -48,10 +48,10 @@ class MediaFiles:
 
 
 def senses_of(files: MediaFiles) -> Senses | None:
-    """Return what a model can see and hear. None: nothing, it reads text alone.
+    """Return the encoders of a model. None: it reads text alone.
 
     Raises:
-        ConfigError, UnsupportedModelError: its configuration says something that cannot be, or is not implemented.
+        ConfigError, UnsupportedModelError: a value of its configuration is wrong or not implemented.
     """
     reader = _READERS.get(str(files.config.get("model_type")))
     if reader is None or files.config.get("vision_config") is None:
@@ -108,13 +108,13 @@ _GEMMA3_MARKS = {"boi_token_index": 255999, "eoi_token_index": 256000}
 
 
 def _placeholder(outer: Fields, name: str, default: int, text: ModelConfig) -> int:
-    """The id of a soft token. A vocabulary without it takes the padding's: nothing looks it up."""
-    found = outer.token_ids(name, (default,))[0]
-    return found if found < text.vocab_size else text.pad_id
+    """Return the id of a soft token. If the vocabulary lacks it, that of padding is used: it is never looked up."""
+    token_id = outer.token_ids(name, (default,))[0]
+    return token_id if token_id < text.vocab_size else text.pad_id
 
 
 def _three(p: Fields, name: str) -> tuple[float, ...]:
-    """One number for each colour."""
+    """Return one number for each colour."""
     value = p.raw.get(name)
     if value is None:
         return (0.5, 0.5, 0.5)
@@ -268,7 +268,7 @@ def _patched(outer: Fields, files: MediaFiles, patch: int, pool: int, *, merged:
 
 
 def _sight(outer: Fields, default: str | None) -> Sight:
-    """What a picture's tokens see of each other: the text tower says so."""
+    """Return the attention among a picture's tokens, which the text tower's configuration sets."""
     text = outer.table("text_config")
     return Sight.LOCAL if text.get("use_bidirectional_attention", default) == "vision" else Sight.CAUSAL
 

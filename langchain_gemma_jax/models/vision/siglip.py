@@ -1,4 +1,4 @@
-"""Gemma 3's vision tower: SigLIP over one square picture, its patches averaged to a few hundred soft tokens."""
+"""Gemma 3's vision tower: SigLIP over one square picture, with patches averaged to a few hundred soft tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from langchain_gemma_jax.models.seams.media_encoder import (
 
 @dataclass(frozen=True)
 class Siglip(MediaEncoder):
-    """A SigLIP tower with Gemma 3's projection behind it."""
+    """A SigLIP tower, followed by Gemma 3's projection."""
 
     side: int  # pixels
     patch: int  # pixels of a patch's side
@@ -76,11 +76,11 @@ class Siglip(MediaEncoder):
 
         def layer(index: int) -> dict[str, Tensor]:
             here = f"{at}encoder.layers.{index}."
-            found = affine(f"{here}layer_norm1", "attn_norm", width) | affine(f"{here}layer_norm2", "ffw_norm", width)
+            arrays = affine(f"{here}layer_norm1", "attn_norm", width) | affine(f"{here}layer_norm2", "ffw_norm", width)
             for key, name in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("out", "out_proj")):
-                found |= affine(f"{here}self_attn.{name}", key, width, width)
-            found |= affine(f"{here}mlp.fc1", "up", self.ffw_width, width)
-            return found | affine(f"{here}mlp.fc2", "down", width, self.ffw_width)
+                arrays |= affine(f"{here}self_attn.{name}", key, width, width)
+            arrays |= affine(f"{here}mlp.fc1", "up", self.ffw_width, width)
+            return arrays | affine(f"{here}mlp.fc2", "down", width, self.ffw_width)
 
         colours = 3 * self.patch**2
         patches = Tensor(f"{at}embeddings.patch_embedding.weight", (width, colours), (width, 3, self.patch, self.patch))

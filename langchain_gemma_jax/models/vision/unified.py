@@ -1,4 +1,4 @@
-"""The parts of Gemma 4 12B that see and hear without a tower: patches and frames, projected as they are."""
+"""The encoders of Gemma 4 12B, which have no tower: patches and frames are projected directly."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from langchain_gemma_jax.models.seams.media_encoder import (
     rms_norm,
 )
 
-_NORM_EPS = 1e-5  # of the norms with a mean, whatever the configuration says of the others
+_NORM_EPS = 1e-5  # of the norms with a mean; the configuration has that of the others
 
 
 @dataclass(frozen=True)
 class UnifiedPictures(MediaEncoder):
-    """Patches of a soft token each, normed, projected, and told where they are."""
+    """An encoder of patches, one per soft token: normed, projected, and with a position embedding added."""
 
     budgets: tuple[int, ...]
     patch_numbers: int  # of a patch
     width: int
-    places: int  # that there are in each direction
+    places: int  # positions in each direction
     text_width: int
     eps: float
     sight: Sight
@@ -71,7 +71,7 @@ class UnifiedPictures(MediaEncoder):
 
 @dataclass(frozen=True)
 class UnifiedSounds(MediaEncoder):
-    """Frames of samples, normed and projected: a soft token each."""
+    """An encoder of frames of samples, one per soft token: normed and projected."""
 
     frames: tuple[int, ...]
     frame: int  # samples
@@ -99,6 +99,6 @@ class UnifiedSounds(MediaEncoder):
 
 
 def placed(table: jax.Array, places: jax.Array) -> jax.Array:
-    """What a table ``[axis, place, width]`` has for places ``[patch, axis]``: nothing for padding, which is at -1."""
+    """Look up places ``[patch, axis]`` in a table ``[axis, place, width]``; zeros for padding, which is at -1."""
     rows = [table[axis][jnp.maximum(places[:, axis], 0)].astype(jnp.float32) for axis in range(2)]
     return jnp.where(places[:, :1] >= 0, rows[0], 0.0) + jnp.where(places[:, 1:] >= 0, rows[1], 0.0)

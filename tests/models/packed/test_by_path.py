@@ -19,7 +19,7 @@ class Rows(ByPath[int]):
     """So many outputs of a matrix, a run each, all in one format."""
 
     @property
-    def kinds(self) -> Collection[str]:
+    def stored_types(self) -> Collection[str]:
         return ("Q8_0",)
 
     def specs(self, how: int, dense: ArraySpec) -> tuple[BlockMatrix, int]:

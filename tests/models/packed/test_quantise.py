@@ -11,8 +11,8 @@ import pytest
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.loading.load import load, load_again
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
 from langchain_gemma_jax.models.recipes import Plan, Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT
@@ -33,7 +33,7 @@ def test_errors_are_no_larger_than_the_reference_packers(weights, transposed):
         packed = storage.pack(LAYER, spec, np.ascontiguousarray(dense.swapaxes(1, 2)) if transposed else dense)
         shapes = [(part.shape, part.dtype) for part in packed.parts]
         assert shapes == [(each.shape, np.dtype(each.dtype)) for each in storage.abstract(LAYER, spec).parts]
-        ours = numbers(KINDS[packed.kind], packed.parts)
+        ours = numbers(BLOCK_FORMATS[packed.kind], packed.parts)
         raw = gguf.quantize(dense, gguf.GGMLQuantizationType[kind])
         theirs = gguf.dequantize(raw, gguf.GGMLQuantizationType[kind])
         assert np.square(ours - dense).sum() <= np.square(theirs - dense).sum() * 1.0001

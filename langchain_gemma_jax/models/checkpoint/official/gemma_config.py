@@ -1,6 +1,6 @@
-"""Our configuration of a model of the official library, read from its ``config`` by attribute names.
+"""The ``ModelConfig`` of a model of the official library, read from its ``config`` by attribute names.
 
-The library itself is never imported: it costs 15 seconds, and whoever calls this has it already.
+The library itself is never imported here: that takes 15 seconds, and the caller has imported it already.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _T = TypeVar("_T")
 
 
 def read_architecture(model: object) -> ModelConfig:
-    """The architecture of ``model``, an instance of one of the library's transformers.
+    """Return the architecture of ``model``, an instance of one of the library's transformers.
 
-    Its ``max_context`` is 0 and its special tokens are the defaults: the library's configuration says
-    nothing of either. ``like_published`` fills them in.
+    Its ``max_context`` is 0 and its special tokens are the defaults, because the library's configuration
+    has neither. ``like_published`` fills them in.
 
     Raises:
-        UnsupportedModelError: a Gemma 3n, or an option of the library that this package has no equal for.
-        ConfigError: ``model`` is no Gemma transformer of the library.
+        UnsupportedModelError: a Gemma 3n, or an option of the library that this package does not have.
+        ConfigError: ``model`` is not one of the library's Gemma transformers.
     """
     return _read(_Official(getattr(model, "config", None), f"{type(model).__name__}.config"))
 
 
 def like_published(config: ModelConfig, published: Iterable[ModelConfig]) -> ModelConfig:
-    """``config`` with the context length and the special tokens of the published model that it is.
+    """Return ``config`` with the context length and the special tokens of the matching published model.
 
-    The first of the same architecture counts, whatever the vocabulary's size; for an architecture of
-    one's own, the one of its generation with the shortest context.
+    That is the first one of the same architecture, for any size of the vocabulary. For an unpublished
+    architecture it is the model of the same generation with the shortest context.
     """
     generation = [known for known in published if known.generation == config.generation]
     same = [known for known in generation if same_architecture(known, config)]
@@ -50,7 +50,7 @@ def like_published(config: ModelConfig, published: Iterable[ModelConfig]) -> Mod
 
 
 def same_architecture(known: ModelConfig, config: ModelConfig) -> bool:
-    """Whether ``config`` is ``known`` but for its vocabulary's size, context length and special tokens."""
+    """Return True if two configurations are equal but for vocabulary size, context length and special tokens."""
     return config == with_vocabulary(known, config.vocab_size).replace(
         max_context=config.max_context,
         bos_id=config.bos_id,
@@ -109,7 +109,7 @@ def _with_gemma4_parts(official: _Official, config: ModelConfig) -> ModelConfig:
 
 
 def _layers(official: _Official) -> tuple[LayerConfig, ...]:
-    """Return the layers of a model before Gemma 4: all alike but for their attention."""
+    """Return the layers of a model before Gemma 4: they differ only in their attention."""
     return tuple(
         LayerConfig(
             kv_heads=official.integer("num_kv_heads"),
@@ -149,7 +149,7 @@ def _gemma4_layers(official: _Official) -> tuple[LayerConfig, ...]:
 
 
 def _shared_kv(official: _Official, local_layers: Sequence[bool]) -> list[int | None]:
-    """The last layers read the KV of the last two that own theirs: a local one, then a global one."""
+    """Return the layer whose KV each layer reads: for the last ones, one of the last two owners, local or global."""
     sharing, count = official.get("kv_cache_sharing_config"), len(local_layers)
     if sharing is None:
         return [None] * count
@@ -204,7 +204,7 @@ class _Official:
         )
 
     def local_layers(self) -> list[bool]:
-        """For each layer, whether its attention is local."""
+        """Return True for each layer whose attention is local, False for the others."""
         types = self.get("attention_types")
         if not isinstance(types, Sequence):
             raise ConfigError(f"{self.where}.attention_types: expected a sequence of AttentionType, found {types!r}.")

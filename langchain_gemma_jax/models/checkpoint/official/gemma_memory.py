@@ -1,4 +1,4 @@
-"""The official library's tree as it is in memory, read like a checkpoint."""
+"""The official library's parameter tree in memory, read like a checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TreeSource(TowerSource):
         leaf = self.tower[name]
         array = self._arrays[leaf.key]
         if isinstance(array, jax.Array):
-            # A second handle on the same memory: numpy's copy, which JAX keeps with the handle, goes with it.
+            # A second handle on the same memory. JAX caches numpy's copy with a handle, so this one frees it soon.
             shards = [shard.data for shard in array.addressable_shards]
             array = jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
         stored = np.asarray(array)
@@ -39,7 +39,7 @@ class TreeSource(TowerSource):
 
 
 def _flat(tree: Tree, prefix: str, location: str) -> Iterator[tuple[str, jax.Array | Array]]:
-    """Every array by its path, with slashes between the keys."""
+    """Yield every array with its path, the keys joined by slashes."""
     for name, value in tree.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Which arrays of the official library's tree make up each of ours, and how they lie.
+"""The arrays of the official library's tree that make up each of ours, and their layouts.
 
 In the library's shapes D is the width, F the feed-forward's, N the heads, K the KV heads, H a head's
 size, L the layers, P the per-layer input's width, E the experts and V the vocabulary:
@@ -160,8 +160,8 @@ def _norms(size: int, **names: str) -> dict[str, list[Part]]:
     return {key: [Part(f"{name}/scale", (size,))] for key, name in names.items()}
 
 
-# How a stored array becomes (outputs, inputs). "Turned" swaps the last two axes; "rows" and "columns" flatten the
-# axes before the last, and after the first, into one.
+# Functions from a stored array to (outputs, inputs). "Turned" swaps the last two axes; "rows" flattens the axes before
+# the last into one, and "columns" those after the first.
 
 
 def _turned(stored: Array) -> Array:

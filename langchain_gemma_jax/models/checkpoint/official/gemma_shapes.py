@@ -1,7 +1,7 @@
-"""Which model a tree of the official library is, told by its names and shapes.
+"""The model in a tree of the official library, found by its names and shapes.
 
-Published Orbax folders hold no configuration. The shapes of all arrays together belong to one
-published size, whose windows, rope and soft-caps, which no shape shows, then come from the catalogue.
+Published Orbax folders hold no configuration. The shapes of all arrays together identify a published
+size. Its windows, rope and soft-caps, which no shape shows, come from the catalogue.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ATTENTION_OF_SHARED_KV = ("attn/kv_einsum", "attn/k_einsum", "attn/key_norm/sca
 
 
 def find_config(tower: Mapping[str, StoredArray], known: Mapping[str, ModelConfig], location: str) -> ModelConfig:
-    """The known configuration that has exactly these arrays, with the tree's own vocabulary size.
+    """Return the known configuration with exactly these arrays, with the tree's vocabulary size.
 
-    The vocabulary is the tree's because the library pads Gemma 2's with rows that no token uses. Of several
-    that fit (one size, published under several names), the one that ``location`` names, else the first.
+    The vocabulary size comes from the tree because the library pads Gemma 2's with unused rows. If several fit
+    (one size, published under several names), it is the one that ``location`` names, else the first.
     """
     fitting: dict[str, ModelConfig] = {}
     for name, config in known.items():
@@ -42,16 +42,16 @@ def find_config(tower: Mapping[str, StoredArray], known: Mapping[str, ModelConfi
 
 
 def with_vocabulary(config: ModelConfig, size: int) -> ModelConfig:
-    """``config`` with so many rows in its embedding, and in the per-layer one if it has one."""
+    """Return ``config`` with ``size`` rows in its embedding, and in the per-layer embedding if it has one."""
     ple = config.per_layer_input
     return config.replace(vocab_size=size, per_layer_input=ple and dataclasses.replace(ple, vocab_size=size))
 
 
 def find_naming(config: ModelConfig, tower: Mapping[str, StoredArray]) -> GemmaNaming:
-    """The library's names for this tree, whose gate lies in one of two ways.
+    """Return the naming for this tree, whose gate has one of two layouts.
 
     Raises:
-        ConfigError: the gate is square, so its shape does not tell, and the generation has both ways.
+        ConfigError: the gate is square, so its shape does not tell the layout, and the generation uses both.
     """
     gate = tower.get("layer_0/mlp2/gating_einsum" if config.moe else "layer_0/mlp/gating_einsum")
     ffw = config.layers[0].ffw_width
@@ -66,7 +66,7 @@ def find_naming(config: ModelConfig, tower: Mapping[str, StoredArray]) -> GemmaN
 
 
 def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str, StoredArray], location: str) -> None:
-    """Refuse a configuration that would leave part of the text tower out: the model would be another one."""
+    """Refuse a configuration that would leave out a part of the text tower: that would be another model."""
     if unused := _unused(config, _expected(config, naming), tower):
         raise TensorMismatchError(
             location,
@@ -77,11 +77,11 @@ def check_all_used(config: ModelConfig, naming: GemmaNaming, tower: Mapping[str,
 
 
 def describe(tower: Mapping[str, StoredArray]) -> str:
-    """What the names and shapes show, for messages: "a Gemma 3 of 26 layers, width 1152, ..."."""
+    """Describe a tree by its names and shapes, for messages: "a Gemma 3 of 26 layers, width 1152, ..."."""
 
     def shape(name: str, rank: int) -> tuple[int, ...]:
-        found = tower[name].shape if name in tower else ()
-        return found if len(found) == rank else (0,) * rank
+        stored = tower[name].shape if name in tower else ()
+        return stored if len(stored) == rank else (0,) * rank
 
     vocabulary, width = shape("embedder/input_embedding", 2)
     layers = len({name.split("/")[0] for name in tower if name.startswith("layer_")})
@@ -112,7 +112,7 @@ def _expected(config: ModelConfig, naming: GemmaNaming) -> dict[str, tuple[int, 
 
 
 def _unused(config: ModelConfig, expected: Mapping[str, object], tower: Mapping[str, StoredArray]) -> list[str]:
-    """The tower's arrays that nothing reads, but for the KV projections that sharing layers keep."""
+    """Return the tower's arrays that have no use, without the unused KV projections of layers that share KV."""
     kept = {
         f"layer_{index}/{name}"
         for index, layer in enumerate(config.layers)

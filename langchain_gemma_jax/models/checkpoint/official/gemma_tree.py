@@ -1,14 +1,14 @@
-"""The official library's parameter tree, in whichever of its shapes it comes, as plain names.
+"""The official library's parameter tree, in any of its forms, as plain names.
 
-The tree of one model was published in several shapes, and training adds more:
+The tree of one model was published in several forms, and training adds more:
 
 * nested, as ``model.init`` makes it:     ``{"layer_0": {"attn": {"q_einsum": {"w": ...}}}}``
-* the same inside ``{"params": ...}``, alone or beside an optimizer's state
+* the same inside ``{"params": ...}``, with or without an optimizer's state
 * flat, most published checkpoints:       ``{"transformer/layer_0/attn/q_einsum": {"w": ...}}``
 * stacked, layers of one attention type:  ``{"transformer/stacked_layers/attention_type_0/attn/q_einsum": ...}``
 
-``text_tower`` makes one of them all: ``"layer_0/attn/q_einsum"``, with the library's own spelling of
-each name but without its last ``/w``, which the shapes do not agree on.
+``text_tower`` turns all of them into one form: ``"layer_0/attn/q_einsum"``, with the library's own spelling
+of each name, but without the last ``/w``, which only some forms have.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _STACKED = re.compile(r"stacked_layers/attention_type_(\d+)/(.+)")
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a tree: where its owner keeps it, and what is known without reading it."""
+    """One array of a tree: its key in the source, and the facts that are known without reading it."""
 
     key: str
     shape: tuple[int, ...]
     dtype: str
-    row: int | None = None  # it is this row of the stored array; None: all of it
+    row: int | None = None  # the row of the stored array; None: all of it
 
 
 class TowerSource(TensorSource):
-    """A source over the text tower of one tree, wherever its arrays are. Names are ``text_tower``'s."""
+    """A source of the text tower's arrays of one tree, on disk or in memory. Names are those of ``text_tower``."""
 
     def __init__(self, tree: Mapping[str, StoredArray], location: str) -> None:
         self.location = location
@@ -60,16 +60,16 @@ class TowerSource(TensorSource):
 
 
 def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, StoredArray]:
-    """The text tower's arrays by plain name; what belongs to images, sound or an optimizer is left out.
+    """Return the text tower's arrays by plain name, without those for images, sound or an optimizer.
 
-    ``tree`` has a slash wherever the tree has one mapping in another, as some of its keys have themselves.
+    The keys of ``tree`` are paths: nested mappings are joined by slashes, and a key may itself contain slashes.
 
     Raises ``CheckpointNotFoundError`` when there is no text tower in the tree, and
-    ``UnsupportedModelError`` for one whose weights cannot be used as they are: with LoRA adapters
-    beside them, quantised, or a Gemma 3n's.
+    ``UnsupportedModelError`` for one whose weights cannot be used as they are: with LoRA adapters,
+    quantised, or a Gemma 3n's.
     """
-    found = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
-    if "embedder/input_embedding" not in found:
+    tower = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
+    if "embedder/input_embedding" not in tower:
         roots = ", ".join(sorted({path.split("/")[0] for path in tree})[:8]) or "nothing"
         raise CheckpointNotFoundError(
             location,
@@ -77,14 +77,14 @@ def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, Stor
             roots,
             "A folder with the optimizer's state or with several models is not a model.",
         )
-    _refuse_what_cannot_be_used(found, location)
-    return _unstack({name.removesuffix("/w"): leaf for name, leaf in found.items()}, location)
+    _refuse_what_cannot_be_used(tower, location)
+    return _unstack({name.removesuffix("/w"): leaf for name, leaf in tower.items()}, location)
 
 
 def picture_tower(tree: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
-    """The arrays of Gemma 3's vision tower by plain name, and those of its projection; none of a text model."""
-    found = ((_PICTURES.fullmatch(path), leaf) for path, leaf in tree.items())
-    return {match["tower"] or match["projection"]: leaf for match, leaf in found if match is not None}
+    """Return the arrays of Gemma 3's vision tower and its projection by plain name; empty for a text model."""
+    matches = ((_PICTURES.fullmatch(path), leaf) for path, leaf in tree.items())
+    return {match["tower"] or match["projection"]: leaf for match, leaf in matches if match is not None}
 
 
 def _unwrap(tree: Mapping[str, StoredArray]) -> Mapping[str, StoredArray]:
@@ -111,7 +111,7 @@ def _refuse_what_cannot_be_used(tower: Mapping[str, StoredArray], location: str)
 
 
 def _unstack(tower: Mapping[str, StoredArray], location: str) -> dict[str, StoredArray]:
-    """Row ``r`` of what is stacked under attention type ``t`` of ``n`` is layer ``r * n + t``."""
+    """Split stacked arrays into layers: row ``r`` of attention type ``t`` of ``n`` is layer ``r * n + t``."""
     stacked = {name: match for name in tower if (match := _STACKED.fullmatch(name))}
     types = 1 + max((int(match[1]) for match in stacked.values()), default=0)
     plain = {name: leaf for name, leaf in tower.items() if name not in stacked}

@@ -1,9 +1,9 @@
-"""Orbax checkpoints: what Kaggle and Google's buckets hold, and what the official library saves.
+"""Orbax checkpoints: the format of Kaggle and Google's buckets, and of the official library.
 
 An Orbax folder is a key-value store of Zarr arrays, either in a few OCDBT files (``manifest.ocdbt``) or
-as one folder an array. Both are read with TensorStore, which Orbax itself reads with, one array at a
-time: Orbax would restore the whole tree at once, take two seconds to import, and older checkpoints
-come without the metadata that it wants. Nothing in the folder is ever unpickled.
+as one folder per array. Both are read with TensorStore, as Orbax itself does, one array at a time.
+Orbax would restore the whole tree at once, takes two seconds to import, and needs metadata that older
+checkpoints lack. Nothing in the folder is ever unpickled.
 """
 
 from __future__ import annotations
@@ -35,35 +35,37 @@ _INCOMPLETE = "The download, or the save, is probably incomplete."
 
 
 def find_orbax(folder: Path) -> Path | None:
-    """The Orbax checkpoint at this folder or directly in it, or ``None``.
+    """Return the Orbax checkpoint that is this folder or directly in it, or ``None``.
 
-    Directly in it, because a download from Kaggle has ``tokenizer.model`` and the checkpoint side by
-    side, and trainers save the parameters in ``default`` or ``params`` of a step's folder.
+    Directly in it, because a download from Kaggle has ``tokenizer.model`` and the checkpoint in one
+    folder, and trainers save the parameters in ``default`` or ``params`` of a step's folder.
 
     Raises:
         CheckpointNotFoundError: there are several.
     """
     if is_orbax(folder):
         return folder
-    found = sorted(inner for inner in folder.iterdir() if inner.is_dir() and is_orbax(inner)) if folder.is_dir() else []
-    if len(found) > 1:
-        names = ", ".join(inner.name for inner in found)
+    inner_folders = (
+        sorted(inner for inner in folder.iterdir() if inner.is_dir() and is_orbax(inner)) if folder.is_dir() else []
+    )
+    if len(inner_folders) > 1:
+        names = ", ".join(inner.name for inner in inner_folders)
         raise CheckpointNotFoundError(folder, "one Orbax checkpoint", names, "Give the path of the one to load.")
-    return found[0] if found else None
+    return inner_folders[0] if inner_folders else None
 
 
 def open_orbax(path: Path, config: ModelConfig | None = None) -> Checkpoint[OrbaxSource]:
     """Open the Gemma at ``path``; no array is read yet.
 
-    The folder holds no configuration. Without one given, the shapes of all arrays decide which
-    published size it is.
+    The folder holds no configuration. If ``config`` is None, the shapes of all arrays identify the
+    published size.
 
     Raises:
         CheckpointNotFoundError: there is no Orbax checkpoint, or no Gemma in it.
         CorruptCheckpointError: its files are missing or damaged.
         UnsafeCheckpointError: a link in it leads out of it.
-        ConfigError: no configuration was given, and the shapes belong to no published size.
-        TensorMismatchError: there are arrays that the given configuration has no use for.
+        ConfigError: no configuration was given, and no published size has these shapes.
+        TensorMismatchError: there are arrays that have no place in the given configuration.
         UnsupportedModelError: a Gemma 3n, LoRA adapters, or quantised weights.
     """
     folder = find_orbax(path)
@@ -80,7 +82,7 @@ def open_orbax(path: Path, config: ModelConfig | None = None) -> Checkpoint[Orba
 
 
 class OrbaxSource(TowerSource):
-    """The text tower of one Orbax folder. A layer of a stacked checkpoint reads its own row only."""
+    """The text tower of one Orbax folder. For a layer of a stacked checkpoint, only its own row is read."""
 
     def __init__(self, folder: Path) -> None:
         if _UNFINISHED in folder.name:
@@ -89,7 +91,7 @@ class OrbaxSource(TowerSource):
         arrays = _open_arrays(folder)
         tree = {key.replace(".", "/"): StoredArray(key, array.shape, array.dtype.name) for key, array in arrays.items()}
         super().__init__(tree, str(folder))
-        self.pictures = picture_tower(tree)  # what a Gemma 3 sees by, beside its text tower
+        self.pictures = picture_tower(tree)  # a Gemma 3's vision tower
         self._arrays = {key: ZarrRows(array) for key, array in arrays.items()}
 
     def read(self, name: str) -> Array:
@@ -103,7 +105,7 @@ class OrbaxSource(TowerSource):
         return {name: leaf.shape for name, leaf in self.pictures.items()}
 
     def read_of_pictures(self, name: str) -> Array:
-        """The whole array of the vision tower that is called so in ``pictures``."""
+        """Return a whole array of the vision tower, by its name in ``pictures``."""
         leaf = self.pictures[name]
         try:
             return self._arrays[leaf.key].whole()
@@ -132,19 +134,19 @@ class OrbaxSource(TowerSource):
 
 
 def is_orbax(folder: Path) -> bool:
-    """Whether this folder itself is an Orbax checkpoint."""
+    """Return True if this folder itself is an Orbax checkpoint."""
     return any((folder / marker).is_file() for marker in MARKERS)
 
 
 def _open_arrays(folder: Path) -> dict[str, tensorstore.TensorStore]:
-    """Every array in the folder by its key, with shape and dtype known and nothing read."""
+    """Open every array in the folder, by key: shapes and dtypes are read, but no data."""
     import tensorstore
 
     root = f"{folder.absolute()}/"
     files = {"driver": "file", "path": root}
     is_ocdbt = (folder / "manifest.ocdbt").is_file()
     store: dict[str, object] = {"driver": "ocdbt", "base": files} if is_ocdbt else {**files}
-    # A chunk that is absent from a database was left out for being all zeros; an absent file was lost.
+    # A chunk that is absent from a database is all zeros; a chunk whose file is absent was lost.
     specs = {
         key: {
             "driver": driver,
@@ -166,7 +168,7 @@ def _open_arrays(folder: Path) -> dict[str, tensorstore.TensorStore]:
 
 
 def _check_chunks(folder: Path, key: str, array: tensorstore.TensorStore) -> None:
-    """A chunk is allocated whole to read any of it, so none may be larger than its array, whose shape is checked."""
+    """Refuse a chunk larger than its array: reading any of it allocates it whole, and only array shapes are checked."""
     for grid in (array.chunk_layout.read_chunk, array.chunk_layout.write_chunk):
         chunk = [part or 0 for part in grid.shape or ()]
         if any(part > max(1, whole) for part, whole in zip(chunk, array.shape, strict=False)):
@@ -186,7 +188,7 @@ def _array_keys(folder: Path, store: dict[str, object]) -> list[tuple[str, str]]
 
 
 def _refuse_links(folder: Path) -> None:
-    """TensorStore follows every link, so none may lead out of the folder (the Hub's own cache excepted)."""
+    """Refuse links that lead out of the folder, except into the Hub's own cache: TensorStore follows every link."""
     snapshot = next((parent for parent in (folder, *folder.parents) if parent.parent.name == "snapshots"), folder)
     for where, folders, files in os.walk(folder):
         for name in files:
@@ -198,7 +200,7 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _reason(error: ValueError) -> str:
-    """TensorStore's message without its trace of source lines."""
+    """Return TensorStore's message without its trace of source lines."""
     return str(error).partition(" [")[0]
 
 

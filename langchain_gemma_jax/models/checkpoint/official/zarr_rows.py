@@ -1,9 +1,9 @@
-"""A Zarr array by its rows, a few at a time, whatever the size of its chunks.
+"""The rows of a Zarr array, a few at a time, for chunks of any size.
 
-To read any of a chunk, TensorStore decompresses all of it, beside the array that it hands out; and Orbax
-writes an array as one chunk unless it was sharded. An embedding that is most of a small model would be in
-memory twice before a row of it is used. So a chunk that lies as Orbax writes it, plain numbers under
-Zstandard, is decompressed here, as a stream. TensorStore reads every other, and the small ones.
+To read a part of a chunk, TensorStore decompresses all of it, in addition to the array that it returns;
+and Orbax writes an array as one chunk unless it was sharded. An embedding, which is most of a small
+model, would be in memory twice before the first row is used. So a chunk as Orbax writes it, plain numbers
+compressed by Zstandard, is decompressed here as a stream. TensorStore reads all others, and small ones.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from langchain_gemma_jax.models.seams.tensor_source import Array
 if TYPE_CHECKING:
     import tensorstore
 
-_SMALL = 1 << 20  # bytes of a chunk that may as well be in memory twice
+_SMALL = 1 << 20  # bytes of a chunk that may be in memory twice
 _BLOCK_BYTES = 4 << 20  # decompressed at a time
-_INPUT_BYTES = 1 << 18  # read at a time, as they are stored
-_NOWHERE = 1 << 62  # the index of a shard gives a place behind it for a chunk that is absent
+_INPUT_BYTES = 1 << 18  # compressed bytes read at a time
+_NOWHERE = 1 << 62  # the index of a shard gives an offset beyond this for a chunk that is absent
 
 
 class ZarrRows:
-    """An array by its rows, which are its slices along the first axis.
+    """Reads the rows of an array: its slices along the first axis.
 
-    ``ValueError`` from a method: a chunk is missing or damaged.
+    Methods raise ``ValueError`` if a chunk is missing or damaged.
     """
 
     def __init__(self, array: tensorstore.TensorStore) -> None:
         self._array = array
         self._height = ((array.chunk_layout.read_chunk.shape or (1,))[0]) or 1  # rows of a chunk
-        self._at: tuple[int, _ChunkStream | None] = -1, None  # where `row` is: the chunk's number, and the chunk
+        self._at: tuple[int, _ChunkStream | None] = -1, None  # the current chunk of `row`: its number and its stream
 
     def whole(self) -> Array:
-        """All rows at once."""
+        """Return all rows at once."""
         stream = _open_chunk(self._array, 0) if self._array.shape[:1] == (self._height,) else None
         return self._read(...) if stream is None else stream.read(self._height)
 
     def blocks(self) -> Iterator[Array]:
-        """All rows in order, in blocks of about 4 MB; of a chunk's size if that is more and it cannot be streamed."""
+        """Yield all rows in order, in blocks of about 4 MB; larger chunks that cannot be streamed come whole."""
         total, itemsize = self._array.shape[0], self._array.dtype.numpy_dtype.itemsize
         rows = max(1, _BLOCK_BYTES * total // max(1, self._array.size * itemsize))
         step = self._height * max(1, rows // self._height)  # whole chunks: TensorStore decompresses no less
@@ -57,7 +57,7 @@ class ZarrRows:
                 yield from stream.blocks(rows, wanted)
 
     def row(self, index: int) -> Array:
-        """One row. Asked for in order, all rows of a chunk take one pass over it."""
+        """Return one row. Reading all rows of a chunk in order takes one pass over it."""
         number, row = divmod(index, self._height)
         at, stream = self._at
         if at != number or (stream is not None and stream.at > row):
@@ -70,12 +70,12 @@ class ZarrRows:
         return cast("Array", stream.read(1)[0])
 
     def _read(self, where: slice | int | EllipsisType) -> Array:
-        found: Array = self._array[where].read().result()
-        return found
+        rows: Array = self._array[where].read().result()
+        return rows
 
 
 class _ChunkStream:
-    """One chunk, decompressed from its first row to its last."""
+    """A stream of one chunk's rows, decompressed in order."""
 
     def __init__(self, frame: _Frame, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         self._numbers = zstandard.ZstdDecompressor().stream_reader(cast("IO[bytes]", frame), read_size=_INPUT_BYTES)
@@ -83,20 +83,20 @@ class _ChunkStream:
         self.at = 0  # the next row
 
     def read(self, rows: int) -> Array:
-        """The next rows."""
+        """Return the next ``rows`` rows."""
         block = np.empty((rows, *self._shape[1:]), self._dtype)
         self.at += rows
         try:
-            found = self._numbers.readinto(block.reshape(-1).view(np.uint8).data)
+            count = self._numbers.readinto(block.reshape(-1).view(np.uint8).data)
             more = self._numbers.read(1) if self.at == self._shape[0] else b""
         except zstandard.ZstdError as error:
             raise ValueError(f"a damaged chunk: {error}") from error
-        if found < block.nbytes or more:
+        if count < block.nbytes or more:
             raise ValueError(f"a chunk of {'more' if more else 'less'} than {list(self._shape)}")
         return block
 
     def blocks(self, rows: int, wanted: int) -> Iterator[Array]:
-        """The first ``wanted`` rows, ``rows`` at a time. Those behind them are read too: the chunk may be damaged."""
+        """Yield the first ``wanted`` rows, ``rows`` at a time. The rest is read too, to detect a damaged chunk."""
         while (left := self._shape[0] - self.at) > 0:
             inside = wanted - self.at
             block = self.read(min(rows, left))
@@ -105,7 +105,7 @@ class _ChunkStream:
 
 
 class _Frame:
-    """Bytes of a stored value, which are one Zstandard frame, as the file that it is read from."""
+    """A file-like reader of the bytes of a stored value that are one Zstandard frame."""
 
     def __init__(self, store: tensorstore.KvStore, key: str, begin: int = 0, end: int | None = None) -> None:
         self._store, self._key, self._at, self._end = store, key, begin, end  # no end: the value's
@@ -114,7 +114,7 @@ class _Frame:
         stop = self._at + size
         try:
             piece = self._until(stop if self._end is None else min(stop, self._end))
-        except ValueError:  # fewer are left, and TensorStore does not say how many
+        except ValueError:  # fewer bytes are left, and TensorStore does not say how many
             piece = self._until(self._end)
         self._at += len(piece)
         return piece
@@ -124,7 +124,7 @@ class _Frame:
 
 
 def _open_chunk(array: tensorstore.TensorStore, number: int) -> _ChunkStream | None:
-    """Return a stream of one chunk along the first axis; None if it is small, or absent, or not as Orbax writes it."""
+    """Return a stream of one chunk along the first axis; None if it is small, absent, or in another layout."""
     store, layout, dtype = array.kvstore, array.chunk_layout, array.dtype.numpy_dtype
     shape = tuple(side or 0 for side in layout.read_chunk.shape or ())
     if store is None or shape[1:] != array.shape[1:] or shape != layout.write_chunk.shape:
@@ -136,7 +136,7 @@ def _open_chunk(array: tensorstore.TensorStore, number: int) -> _ChunkStream | N
 
 
 def _find_frame(store: tensorstore.KvStore, metadata: Mapping[str, object], grid: Sequence[str]) -> _Frame | None:
-    """A chunk by its place in the grid, if it is numbers as they lie in memory under Zstandard, and is there."""
+    """Return the frame of a chunk at a place in the grid. None: it is absent, or not plain numbers under Zstandard."""
     match metadata:
         case {"compressor": {"id": "zstd"}, "filters": None, "order": "C", "dtype": str(dtype)} if dtype[:1] != ">":
             key = ".".join(grid)
@@ -162,7 +162,7 @@ def _is_plain(shard: object) -> bool:
 
 
 def _find_in_shard(store: tensorstore.KvStore, key: str) -> _Frame | None:
-    """The only chunk of a shard, which ends with its index: where the chunk begins, its length, a checksum."""
+    """Return the only chunk of a shard. The shard ends with its index: the chunk's offset, length and checksum."""
     index = store.read(key, byte_range=slice(-20, None)).result().value
     begin, length = (int.from_bytes(index[at : at + 8], "little") for at in (0, 8))
     return _Frame(store, key, begin, begin + length) if 0 < begin + length < _NOWHERE else None

@@ -1,7 +1,7 @@
 """Quantised Hugging Face folders in the format of compressed-tensors: Google's ``-qat-w4a16-ct`` releases.
 
-Of what the format can say one thing is read: whole numbers of four bits in groups of 32 with one scale, symmetric
-around zero, eight of them in an int32 (``pack-quantized``). Everything else is refused by its name.
+One variant of the format is read: integers of four bits in groups of 32 with one scale, symmetric around zero, eight of
+them in an int32 (``pack-quantized``). Everything else is refused by its name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WEIGHTS: Mapping[str, tuple[object, ...]] = {
 def open_compressed(folder: Path, raw: Mapping[str, Any], said: Mapping[str, object]) -> BlockCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
-    ``raw`` is its configuration, and ``said`` what that says of quantisation.
+    ``raw`` is its configuration, and ``said`` that configuration's entry on quantisation.
 
     Raises:
         UnsupportedModelError: it is quantised in another way.
@@ -59,7 +59,7 @@ def open_compressed(folder: Path, raw: Mapping[str, Any], said: Mapping[str, obj
 
 
 def _check(shown: Path, said: Mapping[str, object]) -> None:
-    """Refuse every way to quantise but the one that is read here."""
+    """Refuse every kind of quantisation but the one that is read here."""
     if (layout := said.get("format")) != "pack-quantized":
         raise UnsupportedModelError(
             f"{shown}: expected compressed-tensors in the format pack-quantized, found the format {short(layout)}. "
@@ -81,7 +81,7 @@ def _check(shown: Path, said: Mapping[str, object]) -> None:
 
 
 class CompressedSource(BlockSource):
-    """The tensors of such a folder, the packed ones under the names that they have in the dense checkpoint."""
+    """The tensors of such a folder. Packed matrices have the names of the dense checkpoint."""
 
     shared = True
 
@@ -91,7 +91,7 @@ class CompressedSource(BlockSource):
         self._shapes: dict[str, tuple[int, ...]] = {}
         for name in names:
             if name.endswith(f".{_PACKED}"):
-                self._shapes[_beside(name, "weight")] = self._checked(_beside(name, "weight"))
+                self._shapes[_sibling(name, "weight")] = self._checked(_sibling(name, "weight"))
         own = {f"{name.removesuffix('weight')}{part}" for name in self._shapes for part in (_PACKED, _SCALE, _SHAPE)}
         self._names = (set(names) - own) | set(self._shapes)
 
@@ -102,11 +102,11 @@ class CompressedSource(BlockSource):
         return self._shapes[name] if name in self._shapes else self._stored.shape(name)
 
     def dtype(self, name: str) -> str:
-        return self.kind(name) if name in self._shapes else self._stored.dtype(name)
+        return self.block_format(name) if name in self._shapes else self._stored.dtype(name)
 
-    def kind(self, name: str) -> str:
+    def block_format(self, name: str) -> str:
         if name in self._shapes:
-            return "INT4" if self._stored.dtype(_beside(name, _SCALE)) == "bfloat16" else "Q4_0"
+            return "INT4" if self._stored.dtype(_sibling(name, _SCALE)) == "bfloat16" else "Q4_0"
         dtype = self._stored.dtype(name)
         return _PLAIN.get(dtype, dtype)
 
@@ -122,7 +122,7 @@ class CompressedSource(BlockSource):
     def read_blocks(self, name: str) -> Iterator[Array]:
         if name not in self._shapes:
             return _of_numbers(self._stored.read_rows(name))
-        return _blocks(self._stored.read_raw(_beside(name, _PACKED)), self._stored.read(_beside(name, _SCALE)))
+        return _blocks(self._stored.read_raw(_sibling(name, _PACKED)), self._stored.read(_sibling(name, _SCALE)))
 
     def cut(self, cuts: Mapping[str, Cut]) -> TensorSource:
         return _CutCompressed(self, self._stored, cuts, frozenset(self._shapes))
@@ -131,8 +131,8 @@ class CompressedSource(BlockSource):
         self._stored.close()
 
     def _checked(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a packed matrix, if its parts have the shapes and dtypes that it needs."""
-        packed, scale, shape = (_beside(name, part) for part in (_PACKED, _SCALE, _SHAPE))
+        """Return the shape of a packed matrix, after a check of the shapes and dtypes of its tensors."""
+        packed, scale, shape = (_sibling(name, part) for part in (_PACKED, _SCALE, _SHAPE))
         for needed in (scale, shape):
             if needed not in self._stored.names():
                 raise TensorMismatchError(self.location, f"a tensor {needed!r}", "no tensor of that name")
@@ -153,7 +153,7 @@ class CompressedSource(BlockSource):
 
 
 class _CutCompressed(CutTensors, BlockSource):
-    """Parts of such tensors. Those of packed ones begin and end where groups do, and have their words and scales."""
+    """Parts of such tensors. A part of a packed matrix is cut at groups, and has its own words and scales."""
 
     def __init__(
         self, source: CompressedSource, stored: SafetensorsSource, cuts: Mapping[str, Cut], packed: frozenset[str]
@@ -168,12 +168,12 @@ class _CutCompressed(CutTensors, BlockSource):
                 continue
             for part, together in ((_PACKED, IN_ONE), (_SCALE, GROUP)):
                 inputs = together if cut.axis == 1 else 1
-                own = Cut(_beside(cut.name, part), cut.axis, cut.begin // inputs, cut.end // inputs)
+                own = Cut(_sibling(cut.name, part), cut.axis, cut.begin // inputs, cut.end // inputs)
                 parts[f"{name} {part}"] = own
         self._parts = CutTensors(stored, parts)
 
-    def kind(self, name: str) -> str:
-        return self._source.kind(self._cuts[name].name)
+    def block_format(self, name: str) -> str:
+        return self._source.block_format(self._cuts[name].name)
 
     def nbytes(self, name: str) -> int:
         return self._parts.nbytes(name)
@@ -189,13 +189,13 @@ class _CutCompressed(CutTensors, BlockSource):
 
 
 def _of_numbers(rows_of: Iterator[Array]) -> Iterator[Array]:
-    """Blocks of one number each."""
+    """Yield dense rows as blocks of one number each."""
     for rows in rows_of:
         yield rows.reshape(-1, rows.shape[-1]).view(np.uint8).reshape(-1, rows.shape[-1], rows.itemsize)
 
 
 def _blocks(words: Iterator[Array], scales: Array) -> Iterator[Array]:
-    """Blocks of a group each: its scale, and its numbers in the order that GGUF files have them in."""
+    """Yield blocks of one group each: its scale, then its numbers in the order of GGUF files."""
     done = 0
     for rows in words:
         stored = rows.view(np.uint8).reshape(len(rows), -1, GROUP // 2)
@@ -208,5 +208,5 @@ def _blocks(words: Iterator[Array], scales: Array) -> Iterator[Array]:
         yield blocks
 
 
-def _beside(name: str, part: str) -> str:
+def _sibling(name: str, part: str) -> str:
     return f"{name.rpartition('.')[0]}.{part}"

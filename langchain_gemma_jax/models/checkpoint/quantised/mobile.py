@@ -1,13 +1,13 @@
-"""Google's ``-qat-mobile-transformers`` releases: numbers of 2, 4 and 8 bits with one scale an output, and grids.
+"""Google's ``-qat-mobile-transformers`` releases: numbers of 2, 4 and 8 bits with one scale per output, and grids.
 
-A matrix called ``x.weight`` lies there as bytes, beside ``x.weight_scale`` and the sizes of two grids' steps,
-``x.input_activation_scale`` and ``x.output_activation_scale``. A table of tokens is ``x.embedding_quantized`` with
-``x.embedding_scale``. In how many bits a matrix is follows from how many bytes its rows have. The configuration says
-so too, in regular expressions over names of modules: they are not asked, since they could say nothing else, and a
-regular expression of a stranger's can take forever.
+A matrix called ``x.weight`` is stored as bytes, with ``x.weight_scale`` and the step sizes of two grids,
+``x.input_activation_scale`` and ``x.output_activation_scale``. A token table is ``x.embedding_quantized`` with
+``x.embedding_scale``. A matrix' number of bits follows from the number of bytes in a row. The configuration has it too,
+in regular expressions over module names. These are not used: they can say nothing else, and an untrusted regular
+expression can run forever.
 
 The scales of a quantised cache (``k_cache_scale``, ``v_cache_scale``) are not read, as the published code does not
-read them either: keys and values stay as they are computed.
+read them either: keys and values are not quantised.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
-KINDS = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
+STORED_TYPES = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
 _WEIGHT, _TABLE = ("weight", "weight_scale"), ("embedding_quantized", "embedding_scale")
 _GRIDS = ("input_activation_scale", "output_activation_scale")
 _OF_A_CACHE = ("k_cache_scale", "v_cache_scale")
@@ -45,20 +45,20 @@ _LOOKED_UP = {("embed",), ("ple_embed",)}  # of which rows are taken
 
 @dataclass(frozen=True)
 class Channels:
-    """Some outputs of a matrix, as they are stored."""
+    """The storage of a matrix, or of a run of its outputs: number of outputs, bits, and scales per output."""
 
     outputs: int
     bits: int
-    groups: int  # scales of an output
+    groups: int  # scales per output
 
 
 def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> MobileCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
-    ``raw`` is its configuration, without what it says of quantisation.
+    ``raw`` is its configuration, without the entry on quantisation.
 
     Raises:
-        UnsupportedModelError: it has what these releases do not have.
+        UnsupportedModelError: it has experts, which these releases do not have.
         CheckpointError, ConfigError: the files cannot be used.
     """
     shown = folder / CONFIG
@@ -81,26 +81,26 @@ def _without_experts(config: ModelConfig, shown: FilePath) -> ModelConfig:
 
 
 def _with_head(raw: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The configuration, with the embedding as output matrix only if there is no other one.
+    """Return the configuration, with the head tied to the embedding only if there is no separate output matrix.
 
-    Trained as one, the two are stored apart: rows that are looked up lie on no grid.
+    The two are trained as one, but stored separately: looked-up rows are not on a grid.
     """
     tied = {"tie_word_embeddings": not any(head in names for head in HEADS)}
-    found = {**raw, **tied}
+    config = {**raw, **tied}
     if isinstance(text := raw.get("text_config"), dict):
-        found["text_config"] = {**text, **tied}
-    return found
+        config["text_config"] = {**text, **tied}
+    return config
 
 
 class MobileSource(TensorSource):
-    """The tensors of such a folder, the packed ones under the names that they have in the dense checkpoint."""
+    """The tensors of such a folder. Packed matrices have the names of the dense checkpoint."""
 
     shared = True
 
     def __init__(self, stored: SafetensorsSource) -> None:
         self.location, self._stored = stored.location, stored
         names = set(stored.names())
-        self._packed: dict[str, tuple[str, str]] = {}  # by the dense name: the numbers' and the scales'
+        self._packed: dict[str, tuple[str, str]] = {}  # dense name → the stored names of numbers and scales
         for numbers, scales in (_WEIGHT, _TABLE):
             for name in names:
                 base, _, last = name.rpartition(".")
@@ -113,7 +113,7 @@ class MobileSource(TensorSource):
         self._expected: Mapping[str, tuple[int, ...]] = {}
 
     def expect(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Take the dense shapes of what will be read: the stored ones do not tell two bits from four."""
+        """Set the dense shapes of the tensors to come: the stored shapes alone do not tell two bits from four."""
         self._expected = shapes
 
     def names(self) -> Collection[str]:
@@ -127,20 +127,22 @@ class MobileSource(TensorSource):
     def dtype(self, name: str) -> str:
         if name not in self._packed:
             return self._stored.dtype(name)
-        found = self.channels(name)
-        return KINDS[found.bits] if found else self._stored.dtype(self._packed[name][0])
+        storage = self.channels(name)
+        return STORED_TYPES[storage.bits] if storage else self._stored.dtype(self._packed[name][0])
 
     def channels(self, name: str) -> Channels | None:
-        """How a matrix is packed. None: it is dense, or its bytes are no matrix of the expected shape.
+        """Return the storage of a matrix. None: it is dense, or its bytes do not fit the expected shape.
 
         Raises:
-            TensorMismatchError: what belongs to it is missing or does not fit.
+            TensorMismatchError: its scales are missing or do not fit.
         """
         if name not in self._packed or len(expected := self._expected.get(name, ())) != 2:
             return None
         (numbers, scales), (outputs, inputs) = self._packed[name], expected
         shape, signed = self._stored.shape(numbers), self._stored.dtype(numbers) == "I8"
-        bits = next((bits for bits in KINDS if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None)
+        bits = next(
+            (bits for bits in STORED_TYPES if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None
+        )
         if bits is None or (bits == 8) != signed:
             return None
         groups = self._groups(scales, outputs)
@@ -158,20 +160,20 @@ class MobileSource(TensorSource):
         return shape[1] if len(shape) == 2 else 1
 
     def grids(self, name: str) -> tuple[str | None, ...]:
-        """The names of the tensors that say a matrix' grids, where it has them.
+        """Return the names of the tensors with the step sizes of a matrix' two grids; None where it has no such grid.
 
         Raises:
-            TensorMismatchError: one of them is not a number.
+            TensorMismatchError: one of these tensors is not one number.
         """
-        base, found = name.rpartition(".")[0], []
+        base, grids = name.rpartition(".")[0], []
         for grid in _GRIDS:
             full = f"{base}.{grid}"
             known = full in self._stored.names()
             if known and (math.prod(self._stored.shape(full)) != 1 or self._stored.dtype(full) not in _FLOATS):
                 shown = f"{self._stored.dtype(full)} {list(self._stored.shape(full))}"
                 raise TensorMismatchError(self.location, f"{full!r} to be one number", shown)
-            found.append(full if known else None)
-        return tuple(found)
+            grids.append(full if known else None)
+        return tuple(grids)
 
     def read(self, name: str) -> Array:
         return self._stored.read(name)
@@ -199,11 +201,11 @@ class MobileSource(TensorSource):
 
 @dataclass(frozen=True)
 class PerChannel(ByPath[Channels]):
-    """Each matrix as such a folder has it."""
+    """Storage of each matrix in the form of such a folder."""
 
     @property
-    def kinds(self) -> Collection[str]:
-        return tuple(KINDS.values())
+    def stored_types(self) -> Collection[str]:
+        return tuple(STORED_TYPES.values())
 
     def specs(self, how: Channels, dense: ArraySpec) -> tuple[ChannelMatrix, int]:
         bits, outputs, inputs = how.bits, how.outputs, dense.shape[-1]
@@ -227,22 +229,22 @@ class PerChannel(ByPath[Channels]):
     ) -> Any:
         if not isinstance(source, MobileSource):
             raise TypeError(f"expected a mobile release's tensors, found {type(source).__name__}")
-        found = []
+        matrices = []
         for part, specs in zip(parts, stored.weights if isinstance(stored, Stacked) else (stored,), strict=True):
             numbers, scales, *grids = map(empty, (specs.numbers, specs.scales, specs.grid_in, specs.grid_out))
             made = ChannelMatrix(numbers, scales, grids[0], grids[1], specs.bits, specs.dtype, specs.tiled)
             source.read_channels(part.name, made)
-            found.append(made)
-        return found[0] if len(found) == 1 else Stacked(tuple(found), stored.outputs)
+            matrices.append(made)
+        return matrices[0] if len(matrices) == 1 else Stacked(tuple(matrices), stored.outputs)
 
 
 def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype: str, forms: BlockForms) -> PerChannel:
-    """The storage of a model as such a folder has it.
+    """Return the storage of a model in such a folder.
 
     Raises:
-        TensorMismatchError: a matrix is packed in a part of its outputs only, or has several scales an output.
+        TensorMismatchError: only some outputs of a matrix are packed, or an output has several scales.
     """
-    found = []
+    stored = []
     for path, spec in walk(abstract(config, dtype)):
         if not is_matrix(spec):
             continue
@@ -259,12 +261,12 @@ def per_channel(source: MobileSource, naming: Naming, config: ModelConfig, dtype
             raise TensorMismatchError(source.location, f"{names} with one scale an output", "several")
         for part in parts:
             source.grids(part.name)
-        found.append((path, packed))
-    return PerChannel(tuple(found), forms)
+        stored.append((path, packed))
+    return PerChannel(tuple(stored), forms)
 
 
 class MobileCheckpoint(Checkpoint[MobileSource]):
-    """A model of such a folder."""
+    """A model in such a folder."""
 
     @property
     def packed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which kind of quantised release a folder is, by what its configuration says, and the model in it."""
+"""Opens a folder with a quantised release, by the kind that its configuration names."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _ADVICE = "Use the unquantised checkpoint, or a GGUF file."
 
 
 def quantisation_of(folder: Path) -> Mapping[str, object] | None:
-    """What the configuration in a folder says of quantisation. None: nothing, or there is no configuration."""
+    """Return the quantisation entry of a folder's configuration. None: there is none, or no configuration."""
     try:
         path = real_file(folder, CONFIG)
-    except Exception:  # noqa: BLE001  whoever opens the folder says what is wrong with it
+    except Exception:  # noqa: BLE001  opening the folder reports what is wrong with it
         return None
     raw = read_object(path, folder / CONFIG)
     for table in (raw, raw.get("text_config")):
-        if isinstance(table, dict) and isinstance(found := table.get(QUANTISATION), dict):
-            return found
+        if isinstance(table, dict) and isinstance(quantisation := table.get(QUANTISATION), dict):
+            return quantisation
     return None
 
 
@@ -55,7 +55,7 @@ def open_quantised(folder: Path, said: Mapping[str, object]) -> BlockCheckpoint 
 
 
 def _without(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without what it says of quantisation, by which it would be refused."""
+    """Return the configuration without its entry on quantisation, for which it would be refused."""
     plain = {name: value for name, value in raw.items() if name != QUANTISATION}
     if isinstance(text := raw.get("text_config"), dict):
         plain["text_config"] = {name: value for name, value in text.items() if name != QUANTISATION}

@@ -1,5 +1,5 @@
-"""Lower doors: a torch module as a function that JAX traces, and texts told apart by a model with labels.
+"""Lower-level entries: a torch module as a function that JAX traces, and a text classifier.
 
-``module_function.py`` is for programs of one's own, ``classify.py`` for batches of texts. Neither needs the engine. The
-caller's thread does the work, and one thread at a time traces. The room may import the rooms of ``models``.
+``module_function.py`` is for a user's own programs, ``classify.py`` for batches of texts. Neither needs the engine. The
+code runs in the caller's thread, and one thread at a time traces. The room may import the rooms of ``models``.
 """

@@ -1,4 +1,4 @@
-"""Texts told apart by a model of transformers that has labels: in batches, and lengths of a few sizes."""
+"""Classification of texts by a model of transformers with labels: in batches, padded to a few lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_gemma_jax.models.torchax.asked import PREFIX
 from langchain_gemma_jax.models.torchax.checks import checked_folder
 from langchain_gemma_jax.models.torchax.doors.module_function import CompiledModule
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, knows, most_context
+from langchain_gemma_jax.models.torchax.meta_module import configuration, fix_lengths, is_in_transformers, most_context
 from langchain_gemma_jax.models.torchax.reading import read_by_transformers
 from langchain_gemma_jax.models.torchax.remote_code import code_in
 from langchain_gemma_jax.models.torchax.versions import check_versions
@@ -41,40 +41,40 @@ class TextClassifier:
         """Load a model from a folder, or by its id on the Hub, as ``load`` does.
 
         Raises:
-            InstallationError: torch, transformers or torchax is missing, or they do not go together.
-            CheckpointError: it cannot be read. UnsupportedModelError: it has fewer than two labels.
+            InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
+            CheckpointError: the model cannot be read. UnsupportedModelError: it has fewer than two labels.
         """
         check_versions()
         named = source.removeprefix(PREFIX) if isinstance(source, str) else source
-        found = find(named, HowToLoad(revision=revision, token=token))
-        raw = checked_folder(found.path)
-        self.name, shared = found.name, libraries()
-        code_in(found.path, raw, known=knows(raw.get("model_type")), trusted=False)
+        files = find(named, HowToLoad(revision=revision, token=token))
+        raw = checked_folder(files.path)
+        self.name, shared = files.name, libraries()
+        code_in(files.path, raw, known=is_in_transformers(raw.get("model_type")), trusted=False)
         kind = configuration(shared, raw)
         self.labels: tuple[str, ...] = tuple(str(kind.id2label[number]) for number in sorted(kind.id2label))
         if len(self.labels) < 2:
             raise UnsupportedModelError(f"{self.name!r}: expected two labels or more, found {len(self.labels)}.")
         self._pad, self._most = int(kind.pad_token_id or 0), min(most_context(kind), LENGTHS[-1])
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(found.path / "tokenizer.json"))
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(files.path / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         with shared.alone():
             how = {"attn_implementation": "eager", "trust_remote_code": False}
-            module = read_by_transformers(shared, found.path, "float32", "AutoModelForSequenceClassification", how)
+            module = read_by_transformers(shared, files.path, "float32", "AutoModelForSequenceClassification", how)
         fix_lengths(module)
         module.config.use_cache = False  # a text is read once
         self._module = CompiledModule(module)
 
     @property
     def compiles(self) -> int:
-        """How many programs were made."""
+        """Number of compiled programs."""
         return self._module.compiles
 
     def scores(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         """Return each label's score for each text ``[text, label]``.
 
         Raises:
-            InputError: the texts are no list of strings, or one has no token or more than the model reads.
+            InputError: the texts are not a list of strings, or one has no tokens or more than the model can read.
             ClosedError: the model was closed.
         """
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
@@ -113,7 +113,7 @@ class TextClassifier:
     def _step(self, length: int, ids: Sequence[Sequence[int]]) -> Any:
         tokens = np.full((ROWS, length), self._pad, np.int32)
         seen = np.zeros((ROWS, length), np.int32)
-        seen[:, 0] = 1  # of rows that stand for no text: a mask of nothing has no numbers
+        seen[:, 0] = 1  # for rows without a text: softmax over an empty mask would give NaN
         for row, each in enumerate(ids):
             tokens[row, : len(each)], seen[row, : len(each)] = each, 1
         return self._module(input_ids=tokens, attention_mask=seen).logits

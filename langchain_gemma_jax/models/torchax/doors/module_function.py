@@ -1,4 +1,4 @@
-"""A torch module as a function of arrays: called, jitted, differentiated or compiled by a program of one's own."""
+"""A torch module as a function of arrays, to call, jit, differentiate or compile in a user's own program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, librari
 from langchain_gemma_jax.models.torchax.reading import moved
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
-_registered: set[type] = set()  # transformers' kinds of outputs that JAX knows
+_registered: set[type] = set()  # transformers' output classes that are registered with JAX
 
 
 def as_function(module: Any, where: jax.Device | Placement | None = None) -> tuple[Params, Callable[..., Any]]:
@@ -28,25 +28,25 @@ def as_function(module: Any, where: jax.Device | Placement | None = None) -> tup
         scores = run(params, input_ids=ids, use_cache=False).logits
         scores = jax.jit(partial(run, use_cache=False))(params, input_ids=ids).logits
 
-    The weights are moved: they leave torch's memory, and the module cannot be called by torch any more. What
-    transformers' models answer with (``CausalLMOutputWithPast`` and its kind) is a tree of arrays to JAX.
+    The weights are moved out of torch's memory, so the module cannot be called by torch any more. The outputs of
+    transformers' models (``CausalLMOutputWithPast`` and the like) are trees of arrays to JAX.
 
     Args:
-        module: any ``torch.nn.Module`` whose operators torchax knows.
-        where: the weights' place. By default the first device of JAX.
+        module: any ``torch.nn.Module`` whose operators torchax supports.
+        where: the placement of the weights. By default the first device of JAX.
 
     Raises:
-        InstallationError: torch, transformers or torchax is missing, or they do not go together.
+        InstallationError: torch, transformers or torchax is missing, or their releases do not fit together.
     """
     check_versions()
-    found = libraries()
-    with found.alone():
+    shared = libraries()
+    with shared.alone():
         params = moved(module, placement_of(where))
-    return params, partial(_run, found, module)
+    return params, partial(_run, shared, module)
 
 
 class CompiledModule:
-    """A torch module that is compiled by JAX as it is called: a program for each set of shapes and plain options.
+    """A torch module that JAX compiles when it is called: one program per set of shapes and plain options.
 
     model = CompiledModule(module)
     scores = model(ids, use_cache=False).logits
@@ -64,10 +64,10 @@ class CompiledModule:
         self._closed = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Call the module: arrays are traced, and options that are none (flags, numbers, names) are parts of a program.
+        """Call the module. Arrays are traced; other options (flags, numbers, names) are compiled into the program.
 
         Raises:
-            ClosedError: its weights were freed. InputError: it answers with what is no tree of arrays.
+            ClosedError: its weights were freed. InputError: its output is no tree of arrays.
         """
         if self._closed:
             raise ClosedError(f"The module {self.name} was closed. Make it again.")
@@ -77,7 +77,7 @@ class CompiledModule:
 
     @property
     def compiles(self) -> int:
-        """How many programs were made."""
+        """Number of compiled programs."""
         return int(self._jitted._cache_size())  # noqa: SLF001  JAX has no public name for it
 
     def close(self) -> None:
@@ -96,15 +96,15 @@ class CompiledModule:
         self.close()
 
 
-def _run(found: TorchLibraries, module: Any, params: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+def _run(shared: TorchLibraries, module: Any, params: Mapping[str, Any], *args: Any, **options: Any) -> Any:
     given = jax.tree.map(lambda value: jnp.asarray(value) if isinstance(value, np.ndarray) else value, (args, options))
-    with found.tracing():
-        views, (args, options) = found.to_torch((dict(params), given))
-        out = found.torch.func.functional_call(module, views, args, options, tie_weights=True)
-        if not isinstance(out, found.transformers.utils.ModelOutput):
-            return _checked(module, found.to_jax(out))
+    with shared.tracing():
+        views, (args, options) = shared.to_torch((dict(params), given))
+        out = shared.torch.func.functional_call(module, views, args, options, tie_weights=True)
+        if not isinstance(out, shared.transformers.utils.ModelOutput):
+            return _checked(module, shared.to_jax(out))
         kind, names = type(out), tuple(out.keys())
-        values = found.to_jax(tuple(dict(out).values()))
+        values = shared.to_jax(tuple(dict(out).values()))
     _register(kind)
     return _made(kind, names, _checked(module, values))
 
@@ -121,7 +121,7 @@ def _checked(module: Any, tree: Any) -> Any:
 
 
 def _register(kind: type) -> None:
-    """Have JAX take a kind of outputs for a tree."""
+    """Register an output class with JAX as a tree."""
     if kind not in _registered:
         _registered.add(kind)
         jax.tree_util.register_pytree_with_keys(
@@ -132,7 +132,7 @@ def _register(kind: type) -> None:
 
 
 def _made(kind: Any, names: tuple[str, ...], values: Any) -> Any:
-    """Return outputs without their own checks, which look into arrays that may be traced, or stand for others."""
+    """Return an output object without its own checks, which would look into arrays that may be traced."""
     made = kind.__new__(kind)
     for name in made.__dataclass_fields__:
         object.__setattr__(made, name, None)

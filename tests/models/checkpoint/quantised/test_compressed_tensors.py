@@ -13,8 +13,8 @@ from langchain_gemma_jax.errors import GemmaJaxError, TensorMismatchError, Unsup
 from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
 from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.loading.load import load
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.seams.tensor_source import Cut
 from tests import tiny_gemma as tiny
 
@@ -81,7 +81,7 @@ def test_such_a_folder_stays_packed_and_is_the_dense_model(tmp_path):
     with load(folder, activations="float32", **exact) as model, load(twin, **exact) as other:
         down = model.params["layers"][1]["down"]
         assert isinstance(down, BlockMatrix)
-        found = numbers(KINDS["INT4"], tuple(np.asarray(part) for part in down.parts))
+        found = numbers(BLOCK_FORMATS["INT4"], tuple(np.asarray(part) for part in down.parts))
         np.testing.assert_array_equal(found, dense["model.layers.1.mlp.down_proj.weight"])
         assert model.nbytes < 1.05 * sum(tensor.nbytes for name, tensor in stored.items() if "_shape" not in name)
         ours, theirs = score(model, "AB CD"), score(other, "AB CD")
@@ -97,7 +97,7 @@ def test_a_part_of_a_matrix_is_read_by_itself(tmp_path):
         cuts = {"rows": Cut(packed, 0, 8, 24), "group": Cut(packed, 1, 32, 64), "plain": Cut(plain, 0, 3, 9)}
         part = source.cut(cuts)
         assert [part.shape(name) for name in cuts] == [(16, 64), (32, 32), (6, 32)]
-        assert part.kind("rows") == source.kind(packed) == "INT4"
+        assert part.block_format("rows") == source.block_format(packed) == "INT4"
         np.testing.assert_array_equal(np.concatenate(list(part.read_blocks("rows"))), whole[8:24])
         np.testing.assert_array_equal(np.concatenate(list(part.read_blocks("group"))), whole[:, 1:])
         np.testing.assert_array_equal(part.read("plain"), source.read(plain)[3:9])

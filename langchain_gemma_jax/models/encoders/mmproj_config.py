@@ -1,6 +1,6 @@
-"""The metadata of an mmproj file in the words of a ``config.json``, and what only its tensors say.
+"""The metadata of an mmproj file as fields of a ``config.json``, with what only its tensors show.
 
-What neither says is the same for all models of a kind: readers have it as fixed values, and so has this package.
+Values that are in neither are the same for all models of a kind. They are constants here, as in other readers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import ConfigError, TensorMismatchError, Unsuppo
 from langchain_gemma_jax.models.configuration.config_fields import Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
-from langchain_gemma_jax.models.encoders.kinds_beside import PICTURES, SOUNDS
+from langchain_gemma_jax.models.encoders.mmproj_inputs import PICTURES, SOUNDS
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
 from langchain_gemma_jax.models.hearing.spectrogram import PITCHES
@@ -22,17 +22,17 @@ from langchain_gemma_jax.models.vision.media_config import MediaFiles
 
 ARCHITECTURE = "clip"
 READ = {"gemma3": "gemma3", "gemma4v": "gemma4", "gemma4uv": "gemma4"}
-"""The projectors of pictures that are read, and the generation of the text models that they belong to."""
-_HEARD = {"gemma4v": "gemma4a", "gemma4uv": "gemma4ua"}  # the projector of sounds that may be beside one of pictures
+"""The picture projectors that are read, and the generation of their text models."""
+_HEARD = {"gemma4v": "gemma4a", "gemma4uv": "gemma4ua"}  # the sound projector that may come with a picture projector
 _DOWN = "v.blk.0.ffn_down.weight"  # from feed_forward_length inputs to embedding_length outputs
 ADVICE = "To use the model for text alone, move this file out of its folder."
 
 
 class Projector:
-    """One open mmproj file: typed look-ups."""
+    """Typed look-ups in one open mmproj file."""
 
     def __init__(self, source: GgufSource) -> None:
-        """``source``: an open file.
+        """Check the kind of an open file.
 
         Raises:
             UnsupportedModelError: it is no mmproj file, or one of a kind that is not read.
@@ -55,7 +55,7 @@ class Projector:
             )
 
     def misfit(self, text: ModelConfig) -> str | None:
-        """Return what speaks against its being made for a text model. None: nothing does."""
+        """Return why the encoders do not fit a text model. None: they may fit."""
         if (generation := READ[self.kind]) != text.generation:
             return f"encoders of a {generation}, and the text model is a {text.generation}"
         if (width := self.size("vision", "projection_dim")) != text.width:
@@ -63,29 +63,29 @@ class Projector:
         return None
 
     def size(self, sense: str, name: str, default: int | None = None) -> int:
-        """Return a value that there has to be."""
+        """Return a required whole number."""
         key = f"clip.{sense}.{name}"
-        found = self.metadata.whole(key, default)
-        if found is None:
+        value = self.metadata.whole(key, default)
+        if value is None:
             raise ConfigError(f"{self.location}: expected a value of {key}, found none.")
-        return found
+        return value
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
-        """Return the shape of a tensor that there has to be."""
+        """Return the shape of a required tensor."""
         if name not in self.source.names():
             raise TensorMismatchError(self.location, f"a tensor {name!r}", "no tensor of that name")
-        found = self.source.shape(name)
-        if len(found) != rank:
-            raise TensorMismatchError(self.location, f"{name!r} with {rank} axes", f"the shape {list(found)}")
-        return found
+        shape = self.source.shape(name)
+        if len(shape) != rank:
+            raise TensorMismatchError(self.location, f"{name!r} with {rank} axes", f"the shape {list(shape)}")
+        return shape
 
     def has(self, name: str) -> bool:
-        """Whether the file has a tensor of this name."""
+        """Return True if the file has a tensor of this name."""
         return name in self.source.names()
 
     @property
     def swapped(self) -> bool:
-        """Whether the two matrices of a layer bear each other's names, as an early converter wrote them."""
+        """True if the names of a layer's two matrices are swapped, as an early converter wrote them."""
         if self.kind != "gemma3" or not self.has(_DOWN):
             return False
         return self.shape(_DOWN, 2) == (
@@ -94,20 +94,20 @@ class Projector:
         )
 
     def each_colour(self, name: str, default: float) -> list[float]:
-        """Return the value of each colour."""
-        found = self.metadata.numbers(f"clip.vision.{name}")
-        return [default] * 3 if found is None else [float(each) for each in found]
+        """Return the value for each colour."""
+        values = self.metadata.numbers(f"clip.vision.{name}")
+        return [default] * 3 if values is None else [float(each) for each in values]
 
     def eps(self, sense: str) -> float:
-        """Return what norms add to what they divide by."""
+        """Return the epsilon of norms."""
         return self.metadata.number(f"clip.{sense}.attention.layer_norm_epsilon") or 1e-6
 
 
 def media_files(projector: Projector, text: ModelConfig, tokenizer: Tokenizer) -> MediaFiles:
-    """Return what is known of a model's encoders, as of a folder with a ``config.json`` and a processor's file.
+    """Return the facts on a model's encoders, as from a folder with a ``config.json`` and a processor's file.
 
     Raises:
-        ConfigError, TensorMismatchError, UnsupportedModelError: what the file says cannot be, or is not implemented.
+        ConfigError, TensorMismatchError, UnsupportedModelError: a value is wrong or not implemented.
     """
     raw, processor = _READERS[projector.kind](projector, text)
     marks = _MARKS[READ[projector.kind]]
@@ -116,7 +116,8 @@ def media_files(projector: Projector, text: ModelConfig, tokenizer: Tokenizer) -
     return MediaFiles({**raw, **ids}, processor, location, text, tokenizer.encode_text)
 
 
-# What config.json calls the ids around and of soft tokens: how the vocabulary spells them, and what there is to be.
+# The fields of config.json for the ids of soft tokens and of the tokens around them: the token's string in the
+# vocabulary, and the section that must be present.
 _SEEN, _SOUND = "vision_config", "audio_config"
 _MARKS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "gemma3": {
@@ -135,17 +136,17 @@ _MARKS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 
 def _id(projector: Projector, tokenizer: Tokenizer, token: str) -> int:
-    found = tokenizer.control_id(token)
-    if found is None:
+    token_id = tokenizer.control_id(token)
+    if token_id is None:
         raise UnsupportedModelError(
             f"{projector.location}: expected a text model whose vocabulary has {token}, which stands beside what these "
             f"encoders make, found one without it. {ADVICE}"
         )
-    return found
+    return token_id
 
 
 def _gemma3(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
-    del text  # it says nothing of them
+    del text  # it does not matter here
     side, patch = f.size("vision", "image_size"), f.size("vision", "patch_size")
     tokens_a_side = side // max(1, patch) // max(1, f.size("vision", "projector.scale_factor", 4))
     vision = {
@@ -210,7 +211,7 @@ def _conformer(f: Projector) -> Raw:
 
 
 def _gemma4_unified(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
-    del text  # whose pictures' tokens see each other in all sizes of this kind
+    del text  # in all sizes of this kind, the tokens of a picture see each other
     vision = {
         "patch_size": f.size("vision", "patch_size"),
         "pooling_kernel_size": f.size("vision", "projector.scale_factor", 3),
@@ -227,7 +228,7 @@ def _gemma4_unified(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
 
 
 def _check_colours(f: Projector) -> None:
-    """Stop at a file that wants its pixels moved before they are given to a model that moves them itself."""
+    """Refuse a file that normalizes pixels for a model that does so itself."""
     for name, harmless in (("image_mean", 0.0), ("image_std", 1.0)):
         if (found := f.each_colour(name, harmless)) != [harmless] * 3:
             raise f.metadata.error(f"clip.vision.{name}", f"three times {harmless:g}", found)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart, split
 from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.weights import PLAIN
@@ -36,7 +36,7 @@ def reference(kind, raw):
     return gguf.dequantize(flat, gguf.GGMLQuantizationType[kind.name])
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", BLOCK_FORMATS.values(), ids=lambda kind: kind.name)
 def test_numbers_are_the_references_to_the_last_bit(kind):
     for seed in range(10):
         raw = any_blocks(kind, np.random.default_rng(seed))
@@ -45,7 +45,7 @@ def test_numbers_are_the_references_to_the_last_bit(kind):
         np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", BLOCK_FORMATS.values(), ids=lambda kind: kind.name)
 def test_parts_have_the_bytes_of_the_blocks(kind):
     raw = any_blocks(kind, np.random.default_rng(0))
     parts = apart(kind, raw)
@@ -72,7 +72,7 @@ def made(kind, shape, seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", BLOCK_FORMATS.values(), ids=lambda kind: kind.name)
 def test_products_and_rows_are_those_of_the_dense_matrix(kind, monkeypatch):
     monkeypatch.setattr("langchain_gemma_jax.models.packed.tiles.FEW_TILE", 7 << 10)  # tiles of 7 rows
     monkeypatch.setattr("langchain_gemma_jax.models.packed.tiles.MORE_TILE", 11 << 10)
@@ -89,7 +89,10 @@ def test_products_and_rows_are_those_of_the_dense_matrix(kind, monkeypatch):
 
 
 def test_a_stack_and_a_matrix_of_two_formats():
-    (first, one), (second, two) = made(KINDS["Q4_K"], (3, 8, 256), 0), made(KINDS["Q6_K"], (3, 4, 256), 1)
+    (first, one), (second, two) = (
+        made(BLOCK_FORMATS["Q4_K"], (3, 8, 256), 0),
+        made(BLOCK_FORMATS["Q6_K"], (3, 4, 256), 1),
+    )
     matrix = Stacked((BlockMatrix(first, "Q4_K", "float32"), BlockMatrix(second, "Q6_K", "float32")), (8, 4))
     dense = np.concatenate([one, two], axis=1)
     x = np.random.default_rng(2).standard_normal((2, 256)).astype(np.float32)

@@ -1,7 +1,7 @@
 """The worst bodies from many clients at once, on each API of a server: who has to wait, and how much memory it takes.
 
-    python benchmarks/large_bodies.py
-    python benchmarks/large_bodies.py --clients 20 --mib 16 --only /v1/messages
+    python benchmarks/serving/large_bodies.py
+    python benchmarks/serving/large_bodies.py --clients 20 --mib 16 --only /v1/messages
 
 A server with an embedded model runs as a process of its own, its clients in another, and a probe in a third asks for
 /health all the time. A line for each API and body says how they were answered, the longest that the probe waited, how
@@ -27,9 +27,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = 0.05  # seconds of a callback that keep others waiting
 MODEL = "sprout-s"
 CHAT, MESSAGES, RESPONSES, NATIVE, VECTORS = (
@@ -43,7 +43,9 @@ CHAT, MESSAGES, RESPONSES, NATIVE, VECTORS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure."""
-    parser = argparse.ArgumentParser(prog="benchmarks/large_bodies.py", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/serving/large_bodies.py", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--mib", type=float, default=16.0, help="of each body")
     parser.add_argument("--only", default="", help="an API's path")

@@ -1,4 +1,4 @@
-"""What a GGUF model takes beside text, for those who ask before it is opened: no JAX, and a small file's header."""
+"""A GGUF model's inputs other than text, read from the header of its mmproj file alone, without JAX."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.gguf.header import read_header
 
 PICTURES, SOUNDS = ("clip.vision.projector_type", "clip.projector_type"), ("clip.audio.projector_type",)
-"""What metadata call the kinds of encoders that a file has."""
+"""The metadata keys of a file's picture and sound encoders."""
 
 
-def kinds_beside(model: Path) -> frozenset[str]:
-    """Return what the encoders beside a model's file, or in its folder, take: ``image`` and ``audio``, if any.
+def mmproj_inputs(model: Path) -> frozenset[str]:
+    """Return the inputs of the encoders in the folder of a model's file: ``image`` and ``audio``, if any.
 
     Raises:
-        OSError, CheckpointError: they cannot be read.
+        OSError, CheckpointError: the folder or the mmproj file cannot be read.
     """
     folder = model if model.is_dir() else model.parent
     names = [each.name for each in folder.iterdir()]

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.kernels import between
+from langchain_gemma_jax.kernels import fused_ops
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.kernels.targets import BETWEEN
-from langchain_gemma_jax.kernels.targets import between as target
+from langchain_gemma_jax.kernels.targets import FUSED_OPS
+from langchain_gemma_jax.kernels.targets import fused_op as target
 from langchain_gemma_jax.models.gemma.feed_forward import gated
 from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm
 from langchain_gemma_jax.models.recipes import BetweenForm
@@ -25,13 +25,13 @@ EPS = 1e-6
 
 
 def by_hand(loaded, variant, which, given, made, sizes, size=1.0, *, off=0):
-    """One of ``BETWEEN`` by one variant, with its arrays ``off`` bytes aside; None: an array that is not given."""
+    """One of ``FUSED_OPS`` by one variant, with its arrays ``off`` bytes aside; None: an array that is not given."""
     kept = [None if array is None else np.frombuffer(bytes(off) + array.tobytes(), np.uint8) for array in given]
     out = [np.full(shape, np.nan, np.float32) for shape in made]
     sources = (ctypes.c_void_p * 5)(*[None if array is None else array.ctypes.data + off for array in kept])
     targets = (ctypes.c_void_p * 3)(*[array.ctypes.data for array in out])
     status = loaded.gemma_jax_between(
-        variant.encode(), BETWEEN.index(which), (ctypes.c_int64 * 8)(*sizes, *(0,) * (8 - len(sizes))),
+        variant.encode(), FUSED_OPS.index(which), (ctypes.c_int64 * 8)(*sizes, *(0,) * (8 - len(sizes))),
         ctypes.c_float(EPS), ctypes.c_float(size), sources, targets,
     )  # fmt: skip
     assert status == 0, (variant, which)
@@ -94,7 +94,7 @@ class Heads:
     def by_xla(self):
         norms = None if self.norms[0] is None else tuple(self.norms)
         how = {"value_norm": self.value_norm, "eps": EPS, "size": self.size}
-        run = jax.jit(lambda x, turn, norms: between.heads(x, turn, norms, self.queries, self.pairs, **how))
+        run = jax.jit(lambda x, turn, norms: fused_ops.heads(x, turn, norms, self.queries, self.pairs, **how))
         return run(self.x, (self.sin, self.cos), norms)
 
 
@@ -138,7 +138,7 @@ def best_of(loaded, variant, scores, valid):
     at = np.full(len(scores), -1, np.int32)
     top = np.full(len(scores), np.nan, np.float32)
     status = loaded.gemma_jax_between(
-        variant.encode(), BETWEEN.index("best"), (ctypes.c_int64 * 8)(*scores.shape, valid, *(0,) * 5),
+        variant.encode(), FUSED_OPS.index("best"), (ctypes.c_int64 * 8)(*scores.shape, valid, *(0,) * 5),
         ctypes.c_float(0), ctypes.c_float(0), (ctypes.c_void_p * 5)(scores.ctypes.data, *(None,) * 4),
         (ctypes.c_void_p * 3)(top.ctypes.data, at.ctypes.data, None),
     )  # fmt: skip
@@ -166,7 +166,7 @@ def try_best(count, seed, loaded=None):
 
 def test_the_best_is_found_where_it_is_first():
     scores, valid, expected = try_best(300, seed=6)
-    found = jax.jit(between.best, static_argnums=1)(scores, valid)
+    found = jax.jit(fused_ops.best, static_argnums=1)(scores, valid)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -188,9 +188,9 @@ def test_what_xla_runs():
     x, h = (random.standard_normal((3, 40, 640)).astype(np.float32) for _ in range(2))
     scale, post = (random.uniform(0.5, 2, 640).astype(np.float32) for _ in range(2))
     runs = {
-        "norm": lambda x, h: (between.norm(x, scale, EPS),),
-        "join": lambda x, h: between.join(x, h, post, scale, EPS),
-        "gated": lambda x, h: (between.gated(jnp.concatenate([x, h], axis=-1)),),
+        "norm": lambda x, h: (fused_ops.norm(x, scale, EPS),),
+        "join": lambda x, h: fused_ops.join(x, h, post, scale, EPS),
+        "gated": lambda x, h: (fused_ops.gated(jnp.concatenate([x, h], axis=-1)),),
     }
     for name, run in runs.items():
         assert target(name) in jax.jit(run).lower(x, h).as_text()
@@ -281,5 +281,5 @@ def test_what_does_not_fit_is_refused_by_name(name, given, made, words):
 
 
 def test_other_widths_are_not_for_kernels():
-    assert [between.can_norm(width) for width in (0, 8, 16, 24, 640)] == [False, False, True, False, True]
-    assert [between.can_turn(size) for size in (0, 16, 32, 48, 256)] == [False, False, True, False, True]
+    assert [fused_ops.can_norm(width) for width in (0, 8, 16, 24, 640)] == [False, False, True, False, True]
+    assert [fused_ops.can_turn(size) for size in (0, 16, 32, 48, 256)] == [False, False, True, False, True]

@@ -1,4 +1,4 @@
-"""The encoders in an mmproj file: checked when its model is loaded, read when a first picture or sound comes."""
+"""The encoders in an mmproj file: checked when the model is loaded, read when the first picture or sound comes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from langchain_gemma_jax.errors import CheckpointError, ConfigError, TensorMisma
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import are_one_model, projectors
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.encoders.config_words import ADVICE, Projector, media_files
-from langchain_gemma_jax.models.encoders.stored_names import StoredNames
+from langchain_gemma_jax.models.encoders.mmproj_config import ADVICE, Projector, media_files
+from langchain_gemma_jax.models.encoders.mmproj_names import StoredNames
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource, open_source
-from langchain_gemma_jax.models.packed.kinds import KINDS, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.tokenizer import Tokenizer
@@ -28,20 +28,20 @@ from langchain_gemma_jax.models.vision.model_media import ModelMedia, ReadsTenso
 _DENSE = ("float32", "float16", "bfloat16")
 
 
-def encoders_beside(model: Path, named: Path | None, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia | None:
-    """Return what a GGUF model can see and hear by the mmproj file beside it. None: there is none.
+def mmproj_encoders(model: Path, named: Path | None, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia | None:
+    """Return the encoders in the mmproj file of a GGUF model. None: there is no such file.
 
-    In a folder of several models, a file that does not fit this one is another's, and passed over.
+    In a folder of several models, a file that does not fit this model belongs to another one, and is skipped.
 
     Args:
         model: the model's file, or the first of its shards.
-        named: the mmproj file, where something else than its folder says which one it is.
+        named: the mmproj file, if it is known. None: look for it in the model's folder.
         text: the text tower.
-        tokenizer: the model's.
+        tokenizer: the model's tokenizer.
 
     Raises:
-        CheckpointError, ConfigError, UnsupportedModelError: it is another model's, or of a kind that is not read, or
-            damaged.
+        CheckpointError, ConfigError, UnsupportedModelError: the file belongs to another model, is of a kind that is not
+            read, or is damaged.
     """
     names = [] if named is not None else _names(model.parent)
     paths = [named] if named is not None else [model.parent / name for name in projectors(names, model.name)]
@@ -63,7 +63,7 @@ def _opened(path: Path, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia:
         if (misfit := projector.misfit(text)) is not None:
             raise TensorMismatchError(path, "encoders for the model beside this file", misfit, ADVICE)
         senses = senses_of(media_files(projector, text, tokenizer))
-        if senses is None:  # there are readers of all kinds that ``media_files`` knows
+        if senses is None:  # cannot happen: ``media_files`` and ``senses_of`` have the same kinds
             raise UnsupportedModelError(f"{path}: expected a projector type that is read here. {ADVICE}")
         names = StoredNames(projector.swapped)
         used = {
@@ -79,13 +79,13 @@ def _opened(path: Path, text: ModelConfig, tokenizer: Tokenizer) -> ModelMedia:
 
 
 def _check(source: GgufSource, names: StoredNames, tensor: Tensor) -> str:
-    """Return the stored name of a tensor that is there, has its shape, and can be read."""
+    """Return the stored name of a tensor, after a check that it is there, has its shape, and can be read."""
     stored = names(tensor)
     if stored.name not in source.names():
         raise TensorMismatchError(source.location, f"a tensor {stored.name}", "none")
     if (found := source.shape(stored.name)) != stored.shape:
         raise TensorMismatchError(source.location, f"{stored.name} of the shape {stored.shape}", f"{found}")
-    if (kind := source.dtype(stored.name)) not in (*_DENSE, *KINDS):
+    if (kind := source.dtype(stored.name)) not in (*_DENSE, *BLOCK_FORMATS):
         advice = "Take one that is stored as BF16, F16, F32 or Q8_0."
         raise TensorMismatchError(source.location, f"{stored.name} in a type that is read here", kind, advice)
     return stored.name
@@ -105,10 +105,10 @@ def _reader(path: Path, names: StoredNames, files: Unchanged) -> Iterator[ReadsT
 
 
 def _numbers(source: GgufSource, name: str) -> npt.NDArray[Any]:
-    """The numbers of a tensor, unpacked."""
+    """Return the unpacked numbers of a tensor."""
     if source.dtype(name) in _DENSE:
         return np.asarray(source.read(name))
-    kind = KINDS[source.kind(name)]
+    kind = BLOCK_FORMATS[source.block_format(name)]
     pieces = [numbers(kind, apart(kind, blocks.view(np.uint8))) for blocks in source.read_blocks(name)]
     return np.concatenate(pieces).reshape(source.shape(name))
 

@@ -1,4 +1,4 @@
-"""What an mmproj file calls the tensors of encoders, and how they lie in it."""
+"""The names and layouts of encoders' tensors in an mmproj file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _OF_LAYER: Mapping[str, Mapping[str, str]] = {
         "lconv1d.linear_start": "conv_pw1",
         "lconv1d.linear_end": "conv_pw2",
         "lconv1d.depthwise_conv1d": "conv_dw",
-        # These two are what they are called the other way round: converters write them so, and readers know it.
+        # The names of these two are swapped: converters write them so, and readers swap them back.
         "lconv1d.pre_layer_norm": "conv_norm",
         "lconv1d.conv_norm": "norm_conv",
     },
@@ -97,7 +97,7 @@ _OTHER_WAY = {"ffn_up": "ffn_down", "ffn_down": "ffn_up"}
 
 @dataclass(frozen=True)
 class InFile:
-    """One tensor as a file has it, and how it becomes what an encoder is given."""
+    """One tensor's name and shape in a file, and its conversion to the encoder's layout."""
 
     name: str
     shape: tuple[int, ...]
@@ -106,12 +106,12 @@ class InFile:
 
 @dataclass(frozen=True)
 class StoredNames:
-    """The names of one file."""
+    """The naming of one file."""
 
-    swapped: bool = False  # the first matrix of a layer's two is called "down": converters once did so
+    swapped: bool = False  # True: the first of a layer's two matrices is called "down", as an early converter did
 
     def __call__(self, tensor: Tensor) -> InFile:
-        """Return where a tensor is."""
+        """Return the name, shape and layout of a tensor in the file."""
         shape, arrange = _lies(tensor)
         return InFile(self._name(tensor.name), shape, arrange)
 
@@ -120,16 +120,16 @@ class StoredNames:
             return _WHOLE[name]
         plain = name.replace(".linear.", ".")
         plain = plain if plain.endswith(_ENDS) else f"{plain}.weight"
-        if (found := _LAYER.fullmatch(plain)) is None:
+        if (match := _LAYER.fullmatch(plain)) is None:
             stem, _, end = plain.rpartition(".")
             return f"{_ONCE[stem]}.{end}"
-        part = _OF_LAYER[found["sense"]][found["part"]]
+        part = _OF_LAYER[match["sense"]][match["part"]]
         part = _OTHER_WAY.get(part, part) if self.swapped else part
-        return f"{found['sense'][0]}.blk.{found['index']}.{part}.{found['end']}"
+        return f"{match['sense'][0]}.blk.{match['index']}.{part}.{match['end']}"
 
 
 def _lies(tensor: Tensor) -> tuple[tuple[int, ...], Callable[[Numbers], Numbers]]:
-    """The shape that a tensor is stored in, and what is done with it. There colours come before rows and columns."""
+    """Return the stored shape of a tensor, and its conversion. In files, colours come before rows and columns."""
     shape = tensor.shape
     match tensor.name.rpartition("vision_embedder.")[2]:
         case "vision_tower.patch_embedder.input_proj.weight":
@@ -155,12 +155,12 @@ def _as_stored(stored: Numbers) -> Numbers:
 
 
 def _before_softplus(stored: Numbers) -> Numbers:
-    """What ``softplus``, log(1 + exp(x)), was taken of: the encoder takes it itself."""
+    """Return the inverse of ``softplus``, log(1 + exp(x)): files hold its result, and the encoder applies it itself."""
     wide = stored.astype(np.float64)
-    found: Numbers = (wide + np.log(-np.expm1(-wide))).astype(np.float32)
-    return found
+    inverse: Numbers = (wide + np.log(-np.expm1(-wide))).astype(np.float32)
+    return inverse
 
 
 def _side(numbers: int) -> int:
-    """The pixels of a patch's side, of which there are three colours each."""
+    """Return the side of a square patch in pixels, for ``numbers`` values in three colours."""
     return math.isqrt(numbers // 3)
