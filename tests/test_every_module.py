@@ -64,7 +64,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "model_loading": ("model_api loads_under_way", "what load does, with what waits for it"),
     "request_making": ("engine generation", "what submit does: checks, and the request"),
     "runner_factory": ("model_api two_devices", "what a model that is in memory runs with"),
-    "aside": ("guard faults", "records that readers put aside, seen in what they do"),
+    "background_worker": ("guard faults", "work of listeners in the background, seen in what they do"),
     "call_site": ("guard failure_modes", "a part of what guards say"),
     "code_report": ("guard failure_modes", "what guards say of code"),
     "entrances": ("guard", "JAX's entrances, watched by guards"),

@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.private.claims import Hold, give_back, try_hold
+from langchain_gemma_jax.private.file_locks import Hold, give_back, try_hold
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
 from langchain_gemma_jax.private.writing import TEMPORARY, write_and_hold
 
