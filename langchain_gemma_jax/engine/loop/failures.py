@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import jax
 
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
-from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
+from langchain_gemma_jax.engine.host.error_names import has_no_user_text, named
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.inbox import closed
@@ -100,10 +100,10 @@ class Failures:
         work = self._work
         work.raised.append(error)
         ended = [*work.scheduler.running, *others]
-        may_tell = tells_nothing(error) or not concerns_several_tenants(ended)
-        told = f"{type(error).__name__}: {error}" if may_tell else named(error)
+        may_show = has_no_user_text(error) or not concerns_several_tenants(ended)
+        told = f"{type(error).__name__}: {error}" if may_show else named(error)
         failure = DeviceFailedError(f"A device call failed and every request in flight was ended: {told}")
-        failure.__cause__ = error if may_tell else None
+        failure.__cause__ = error if may_show else None
         work.flights.clear()
         for request in ended:
             self._endings.finish(request, failure)

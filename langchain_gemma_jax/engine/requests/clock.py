@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.host.hearing import Hearer
+from langchain_gemma_jax.engine.host.warning_sink import WarningSink
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
@@ -118,7 +118,7 @@ class RequestSpec:
     scope: str = ""
     app: str = ""  # whose request it is, for the records of what happened
     guards: object = None  # some guards' policies, for this request; None: as configured
-    hears: Hearer | None = None  # who is told of warnings about it; None: they are shown in this process
+    warn_to: WarningSink | None = None  # who is told of warnings about it; None: they are shown in this process
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     banned: tuple[int, ...] = ()  # tokens that never come

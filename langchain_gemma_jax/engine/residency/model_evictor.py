@@ -14,7 +14,7 @@ from contextlib import suppress
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.host.gc_pause import let_go
+from langchain_gemma_jax.engine.host.gc_pause import free_deleted_arrays
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never
@@ -134,7 +134,7 @@ class ModelEvictor:
         entry.reset()
         runner.close()
         known.served.model.close()
-        let_go()
+        free_deleted_arrays()
         self._metrics.models_evicted += 1
         took = time.perf_counter() - began
         self._events.tell(ModelEvicted(entry.name, freed, took))

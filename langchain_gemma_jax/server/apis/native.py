@@ -18,7 +18,7 @@ from langchain_gemma_jax.client.error_forms import error_out
 from langchain_gemma_jax.client.message_forms import answer_out, messages_in
 from langchain_gemma_jax.client.option_forms import options_in
 from langchain_gemma_jax.client.warning_forms import warning_out
-from langchain_gemma_jax.engine.host.hearing import hearer
+from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
@@ -59,7 +59,7 @@ class Native:
     async def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
         """Give the lines of an answer."""
         heard: deque[Warning] = deque()
-        hearer.set(heard.append)  # in this request's task: what is warned of is about its caller's call
+        warning_sink.set(heard.append)  # in this request's task: what is warned of is about its caller's call
         messages = await beside(messages_in, body.get("messages"))
         asked = caller.checked(await beside(options_in, body.get("options")))
         async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
