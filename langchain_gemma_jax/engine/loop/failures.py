@@ -131,7 +131,7 @@ class Failures:
 
 
 def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, ...]) -> DeviceMemoryError:
-    """Return the error for a request that found the device's memory full, and full again with everything idle evicted."""
+    """Return the error for a request that found the device's memory full, also after everything idle was evicted."""
     number, context = request.asked.number, len(request.progress.context)
     found = DeviceMemoryError(
         f"The device's memory was full twice while request {number} ran ({context} tokens), also after "
