@@ -96,7 +96,7 @@ class ContextLengthError(InputError):
     def __init__(self, tokens: int, limit: int, advice: str = "") -> None:
         self.tokens, self.limit, self.excess, self.advice = tokens, limit, tokens - limit, advice
         super().__init__(
-            f"The prompt has {tokens} tokens and the context holds {limit} of them beside an answer: {self.excess} too "
+            f"The prompt has {tokens} tokens and the context has room for {limit} and an answer: {self.excess} too "
             f"many. Shorten it{advice and ', or '}{advice}."
         )
 

@@ -38,7 +38,8 @@ class Inside:
         if threading.get_ident() in self._threads:
             raise ReentrantCallError(
                 f"This thread was interrupted while {self._what}, and a call from in there would wait for itself. "
-                "Signal handlers, log handlers and other hooks should leave a note, and the call to whoever reads it."
+                "Signal handlers, log handlers and other hooks should leave a note, so that another "
+                "thread makes the call."
             )
 
     @contextmanager

@@ -62,8 +62,8 @@ class Stop:
         """
         if self.asked.done() or self.left == 0.0:
             raise StoppedError(
-                "This was stopped, because nobody waited for it any more: its time was up, whoever had asked for it "
-                "left, or the process is ending. Ask for it again."
+                "This was stopped, because its result was not needed any more: its time was up, the caller had left, "
+                "or the process is ending. Ask for it again."
             )
 
     def sleep(self, seconds: float) -> None:

@@ -91,7 +91,7 @@ class Grammar:
 
     def __post_init__(self) -> None:
         if self.root is None and self.opener is not None:
-            raise ValueError("a grammar with an opener says what comes behind it")
+            raise ValueError("a grammar with an opener needs a root, for the text after the opener")
 
     def shortest(self) -> int:
         """Return the approximate number of characters and control tokens in the shortest text."""

@@ -101,7 +101,7 @@ class _Reader:
             case "^" | "$":
                 raise self._error(f"{character!r} in its midst")
             case "*" | "+" | "?":
-                raise self._error(f"{character!r} behind nothing")
+                raise self._error(f"{character!r} after nothing")
         return _character(_one(character))
 
     def _group(self) -> Pattern:
@@ -135,7 +135,7 @@ class _Reader:
             return item
         self._take("?")  # a lazy quantifier matches the same texts
         if self._peek("+", "*", "?") or self._braces() is not None:
-            raise self._error("a quantifier behind a quantifier")
+            raise self._error("a quantifier after a quantifier")
         counted = f"{{{low},{'' if high < 0 else high}}}"
         endless = item.most is None or (high < 0 and item.most > 0)
         most = 0 if high == 0 else None if endless else high * (item.most or 0)

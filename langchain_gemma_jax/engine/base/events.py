@@ -136,23 +136,23 @@ class Events:
     """The listeners to an engine's records."""
 
     def __init__(self) -> None:
-        self._readers: tuple[tuple[type[Any], Callable[[Any], None]], ...] = ()
+        self._listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = ()
 
-    def subscribe(self, kind: type[Record], reader: Callable[[Record], None]) -> Callable[[], None]:
+    def subscribe(self, kind: type[Record], listener: Callable[[Record], None]) -> Callable[[], None]:
         """Call a listener with each record of a kind from now on. Return a function that ends this."""
-        entry = (kind, reader)
-        self._readers = (*self._readers, entry)  # replaced, not changed: another thread may be iterating over it
+        entry = (kind, listener)
+        self._listeners = (*self._listeners, entry)  # replaced, not changed: another thread may be iterating over it
 
         def unsubscribe() -> None:
-            self._readers = tuple(each for each in self._readers if each is not entry)
+            self._listeners = tuple(each for each in self._listeners if each is not entry)
 
         return unsubscribe
 
-    def tell(self, record: object) -> None:
+    def publish(self, record: object) -> None:
         """Publish a record: call the listeners to its kind. Their exceptions are logged, and go no further."""
-        for kind, reader in self._readers:
+        for kind, listener in self._listeners:
             if isinstance(record, kind):
                 try:
-                    reader(record)
+                    listener(record)
                 except Exception as error:  # noqa: BLE001  a listener's mistake must not end the engine
-                    _log.warning("a reader of %s records raised %s", kind.__name__, type(error).__name__)
+                    _log.warning("a listener to %s records raised %s", kind.__name__, type(error).__name__)

@@ -222,7 +222,7 @@ class Guards:
         app = "" if asker is None else asker.app
         record = Tripped(kind, app, reason, details.pop("advice", ""), policy, **details)
         self.trips.add(record)
-        self.events.tell(record)
+        self.events.publish(record)
         react(record, self.settings().on_trip, None if asker is None else asker.warn_to)
 
     def begins(self, request: Asks, excess: Callable[[], int], cold_seconds: Callable[[], float | None]) -> None:

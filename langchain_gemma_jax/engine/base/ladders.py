@@ -116,7 +116,7 @@ class Ladders:
             raise InputError(f"capacity: expected one of {self.capacities}, found {capacity}.")
         if start < 0 or count < 0 or start + count > capacity:
             raise InputError(
-                f"expected tokens between 0 and the capacity, {capacity}, found {count} behind the first {start}."
+                f"expected tokens between 0 and the capacity, {capacity}, found {count} after the first {start}."
             )
         room = capacity + STEP_SLACK - start
         return plan(sizes or self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)

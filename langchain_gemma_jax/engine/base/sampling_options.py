@@ -146,7 +146,7 @@ class Sampling:
             hint = "None generates until the context is full"
             checked["max_tokens"] = _whole("max_tokens", self.max_tokens, 1, LARGEST_INT, hint=hint)
         if self.scored and self.logprobs:
-            raise InputError("scored: expected none beside logprobs=True, which reports the most likely tokens.")
+            raise InputError("scored: expected none together with logprobs=True, which reports the most likely tokens.")
         if checked["top_logprobs"] and not self.logprobs:
             raise InputError(
                 f"top_logprobs={checked['top_logprobs']} needs logprobs=True: set both, or leave both out."

@@ -176,7 +176,7 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
-        self._tally.events.tell(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
+        self._tally.events.publish(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
         if not made.loaded:
             self._tally.costs.add(self._family, str(key[0]), made.seconds)
         self._failed.discard(key)

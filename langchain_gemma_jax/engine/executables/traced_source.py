@@ -70,8 +70,8 @@ def traced_files(package: Path, roots: Sequence[str]) -> dict[str, str]:
                 found[name] = path.read_text("utf-8")
             except OSError as error:
                 raise RuntimeError(
-                    f"The traced source {name} cannot be read ({error}), and compiled programs are told apart by it. "
-                    "Install langchain-gemma-jax with its .py files."
+                    f"The traced source {name} cannot be read ({error}), and the names of compiled programs depend "
+                    "on it. Install langchain-gemma-jax with its .py files."
                 ) from error
             todo += _imported(found[name], package)
     return found

@@ -36,7 +36,7 @@ class RequestEndings:
         """Send a request's outcome to its caller. From then on, its generation keeps nothing alive on the device."""
         self._work.inbox.begun(request)
         request.on_device = OnDevice()
-        self._work.events.tell(request.finished(outcome, time.monotonic()))
+        self._work.events.publish(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
 
     def take_or_refuse(self, request: Request, take: Callable[[Request], None]) -> None:

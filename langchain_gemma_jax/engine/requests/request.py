@@ -326,6 +326,6 @@ def deadline_error(request: Request) -> DeadlineError:
     went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
         f"The deadline passed {spent.total_s:.1f} s after submission{went and f' ({went})'}, with "
-        f"{request.generated} tokens generated behind a prompt of {len(asked.prompt)}. Allow more time, ask for "
+        f"{request.generated} tokens generated after a prompt of {len(asked.prompt)}. Allow more time, ask for "
         "fewer tokens, or warm up first if programs were compiled."
     )

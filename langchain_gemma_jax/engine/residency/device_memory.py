@@ -139,8 +139,8 @@ def _folders(mounts: str, kind: str, group: PurePosixPath) -> list[PurePosixPath
 def _mounted(mounts: str, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
     """Yield a hierarchy's roots and mount points, from lines ``36 35 0:32 /root /mount rw - cgroup source options``."""
     for line in mounts.splitlines():
-        before, _, behind = line.partition(" - ")
-        fields, about = before.split(" "), behind.split(" ")
+        before, _, after = line.partition(" - ")
+        fields, about = before.split(" "), after.split(" ")
         if len(fields) < 5 or about[0] != kind or not (fields[3].startswith("/") and fields[4].startswith("/")):
             continue
         if kind == "cgroup2" or "memory" in about[-1].split(","):

@@ -64,7 +64,7 @@ class ModelEvictor:
         self.ledger.settle(known.entry, runner.kv_store.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
-        self._events.tell(ModelLoaded(known.entry.name, seconds))
+        self._events.publish(ModelLoaded(known.entry.name, seconds))
         self.queue.arrived(known)
 
     def may_change(self, model: Hashable) -> bool:
@@ -137,7 +137,7 @@ class ModelEvictor:
         free_deleted_arrays()
         self._metrics.models_evicted += 1
         took = time.perf_counter() - began
-        self._events.tell(ModelEvicted(entry.name, freed, took))
+        self._events.publish(ModelEvicted(entry.name, freed, took))
         self.log.add(entry.name, "weights", reason, freed, took)
 
     def evict_idle(self, reason: str, home: Hashable | None, but: LedgerEntry | None = None) -> None:

@@ -72,8 +72,8 @@ def _up_to(high: int, places: int) -> str:
 
     A smaller number has fewer digits before the point, or a smaller digit at the first place where the two differ.
     """
-    before, behind = divmod(high, 10**places)
-    whole, fraction = str(before), f"{behind:0{places}}" if places else ""
+    before, after = divmod(high, 10**places)
+    whole, fraction = str(before), f"{after:0{places}}" if places else ""
     rest = "(?:\\.[0-9]+)?" if places else ""
     options = [f"[0-9]{{1,{len(whole) - 1}}}{rest}"] if len(whole) > 1 else []
     options += [

@@ -67,7 +67,7 @@ class ObjectShape:
         counted = self.low > 1 or self.high is not None
         top = min(max(self.low, self.high or 0), max(1, len(self.members))) if counted else 0
         if len(self.members) * top > MAX_COUNTED:
-            raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
+            raise SchemaError("#", "minProperties or maxProperties: too large for an object with this many members")
         free = rule(self.free) if self.free is not None and counted else self.free
         lists = [self._free_members(free, seen) for seen in range(top + 1)]
         may_end = True  # no required member follows
@@ -228,7 +228,9 @@ class _Keys:
         for schema, at in facts.objects:
             if schema.get("unevaluatedProperties") not in (None, True):
                 if not _sees_all(schema, at, facts.objects):
-                    reader.cannot(at, "unevaluatedProperties, other than false beside all that says which there are")
+                    reader.cannot(
+                        at, "unevaluatedProperties, other than false next to all keywords that declare members"
+                    )
                 closed |= not asked_for
         of_names = Facts(facts.at, reader)
         for schema, at in facts.objects:

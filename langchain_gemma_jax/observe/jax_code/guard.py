@@ -273,7 +273,7 @@ class guard:  # noqa: N801  it is used like a function
             seen.tripped(record)
         if (engine := running_engine()) is not None:  # its metrics and alerts cover the whole process
             engine.guards.trips.add(record)
-            engine.events.tell(record)
+            engine.events.publish(record)
         react(record, self._on_trip)
 
 

@@ -102,7 +102,7 @@ def start_metrics_server(
         if error.errno == errno.EADDRINUSE:
             problem = f"port {port} of {host} is in use by another program. Take another one, or 0 for one that is free"
         elif error.errno == errno.EACCES:
-            problem = f"port {port} is not for everybody. Take one from 1024 on"
+            problem = f"port {port} needs special rights. Take one from 1024 on"
         else:
             problem = f"{host}:{port} cannot be listened at: {error.strerror or error}"
         raise InputError(f"start_metrics_server: {problem}.") from None

@@ -61,7 +61,7 @@ LATENCIES = {  # key in a report -> name and help text of the metric
     "queue": ("gemma_jax_request_queue_seconds", "Time from submission until the prompt was begun."),
     "prefill": ("gemma_jax_request_prefill_seconds", "Time from there to the first token that the model chose."),
     "first_token": ("gemma_jax_time_to_first_token_seconds", "Time from submission to the first token."),
-    "token": ("gemma_jax_inter_token_seconds", "What each token behind the first one took."),
+    "token": ("gemma_jax_inter_token_seconds", "Time of each token after the first one."),
     "decode": ("gemma_jax_request_decode_seconds", "Time from the first token that the model chose to the end."),
     "total": ("gemma_jax_request_seconds", "Time from submission to the end."),
 }

@@ -61,7 +61,7 @@ class Limits:
             )
         if self.max_transfer_bytes is not None and costs.transfer_bytes > self.max_transfer_bytes:
             yield (
-                f"{show_bytes(costs.transfer_bytes)} were copied though nobody asked for it, and the test may have "
+                f"{show_bytes(costs.transfer_bytes)} were copied implicitly, and the test may have "
                 f"{show_bytes(self.max_transfer_bytes)}. Use jax.device_put once, and keep what it returns."
             )
         if self.max_cold_start_s is not None and costs.compile_s > self.max_cold_start_s:

@@ -130,12 +130,12 @@ def test_a_model_that_comes_back_too_often_within_a_minute_trips_the_residency_g
     def ask() -> None:
         watching.begins(request(app="agent"), lambda: 0, lambda: None)
 
-    events.tell(ModelLoaded("gemma", 1.0))  # the first time
+    events.publish(ModelLoaded("gemma", 1.0))  # the first time
     for ago in (70, 65, 30, 20):
-        events.tell(ModelEvicted("gemma", 10, 0.1))
-        events.tell(ModelLoaded("gemma", 1.0, at=now - ago))
+        events.publish(ModelEvicted("gemma", 10, 0.1))
+        events.publish(ModelLoaded("gemma", 1.0, at=now - ago))
     ask()
-    events.tell(ModelLoaded("gemma", 1.0))
+    events.publish(ModelLoaded("gemma", 1.0))
     with pytest.raises(GuardError, match="gemma was evicted and loaded again 3 times within a minute, more than 2"):
         ask()
     ask()
