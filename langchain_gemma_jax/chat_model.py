@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.callbacks.manager import BaseRunManager
 from langchain_core.language_models import BaseChatModel, LanguageModelInput, ModelProfile
 from langchain_core.language_models.base import LangSmithParams
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.utils import LC_ID_PREFIX
 from pydantic import ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.answering.messages_out import Chunks, generation, result
+from langchain_gemma_jax.chat.answering.messages_out import generation, result
 from langchain_gemma_jax.chat.answering.protocol_events import understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
@@ -28,17 +27,11 @@ from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, construct
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
 from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
 from langchain_gemma_jax.chat.asking.tracing import tracing_params
+from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
-from langchain_gemma_jax.chat.calling.call import Call, ended
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream, stream
-from langchain_gemma_jax.chat.calling.starting import called_together, clock_of, start
-from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
+from langchain_gemma_jax.chat.calling.starting import called_together, clock_of
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.routing.route import AUTO, Sizes, as_route
-
-if TYPE_CHECKING:
-    from langchain_gemma_jax.client.remote_model import RemoteModel
 
 
 class ChatGemmaJax(BaseChatModel):
@@ -152,7 +145,7 @@ class ChatGemmaJax(BaseChatModel):
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
-            self._remote()  # which says what is wrong with the address, if one is given
+            self._answerer()  # which says what is wrong with the address, if one is given
             if self.profile is None:  # an older LangChain does not ask for it
                 self.profile = self._resolve_model_profile()
 
@@ -193,18 +186,8 @@ class ChatGemmaJax(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        asked = self._options(stop, kwargs)
-        clock, options = clock_of(self, asked), cast("Options | None", asked)
-        if self.server is not None and (remote := self._remote()) is not None:
-            return result(remote.answer(messages, asked, clock))
-        while options is not None:
-            call = start(messages, options, clock)
-            try:
-                done = call.generation.result()
-            finally:
-                call.generation.cancel()  # for whoever interrupts the waiting
-            found, options = ended(call, done)
-        return result(found)
+        options = self._options(stop, kwargs)
+        return result(self._answerer().answer(messages, options, clock_of(self, options)))
 
     async def _agenerate(
         self,
@@ -214,8 +197,7 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         options = self._options(stop, kwargs)
-        answer = awhole_answer if (remote := self._remote()) is None else remote.aanswer
-        return result(await answer(messages, options, clock_of(self, options)))
+        return result(await self._answerer().aanswer(messages, options, clock_of(self, options)))
 
     def _stream(
         self,
@@ -225,12 +207,8 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, remote = clock_of(self, options), self._remote()
-        if remote is None:
-            shown: Iterator[AIMessageChunk] = stream(messages, options, clock, self._chunks)
-        else:
-            shown = remote.chunks(messages, options, clock, as_blocks=self.output_version == "v1")
-        yield from map(generation, shown)
+        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
+        yield from map(generation, self._answerer().chunks(messages, options, clock, as_blocks=as_blocks))
 
     async def _astream(
         self,
@@ -240,12 +218,9 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, remote = clock_of(self, options), self._remote()
-        if remote is None:
-            shown = astream(messages, options, clock, self._chunks)
-        else:
-            shown = remote.achunks(messages, options, clock, as_blocks=self.output_version == "v1")
-        async with aclosing(shown) as chunks:
+        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
+        coming = self._answerer().achunks(messages, options, clock, as_blocks=as_blocks)
+        async with aclosing(coming) as chunks:
             async for chunk in chunks:
                 yield generation(chunk)
 
@@ -263,19 +238,13 @@ class ChatGemmaJax(BaseChatModel):
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> Iterator[dict[str, Any]]:
         options = self._options(stop, given)
-        clock, number, remote = clock_of(self, options), _message_id(run_manager), self._remote()
-        if remote is not None:
-            return remote.events(messages, options, clock, number)
-        return stream(messages, options, clock, partial(as_events, number))
+        return self._answerer().events(messages, options, clock_of(self, options), _message_id(run_manager))
 
     def _aevents(
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> AsyncGenerator[dict[str, Any], None]:
         options = self._options(stop, given)
-        clock, number, remote = clock_of(self, options), _message_id(run_manager), self._remote()
-        if remote is not None:
-            return remote.aevents(messages, options, clock, number)
-        return astream(messages, options, clock, partial(as_events, number))
+        return self._answerer().aevents(messages, options, clock_of(self, options), _message_id(run_manager))
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
@@ -338,8 +307,8 @@ class ChatGemmaJax(BaseChatModel):
             city = llm.with_structured_output(City).invoke("Paris has 2,100,000 inhabitants.")
 
         Args:
-            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, or a JSON schema. Classes of pydantic and
-                dataclasses give their objects, the others dictionaries.
+            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, an Enum, or a JSON schema. Classes of
+                pydantic and dataclasses give their objects, an Enum its member, the others dictionaries.
             method: "json_schema" tells the model the schema and holds it to it. "function_calling" has it call a tool
                 with that schema. "json_mode" tells it nothing, so the prompt has to, and may go without a schema.
             include_raw: give ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.
@@ -370,24 +339,19 @@ class ChatGemmaJax(BaseChatModel):
     def get_token_ids(self, text: str) -> list[int]:
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        options, remote = self._options(None, {}), self._remote()
-        return token_ids(text, options) if remote is None else remote.token_ids(text, options)
+        return self._answerer().token_ids(text, self._options(None, {}))
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[ToolLike] | None = None) -> int:
-        """How many tokens this conversation is as a prompt: what ``usage_metadata["input_tokens"]`` would be."""
-        options, remote = self._options(None, {"tools": tools}), self._remote()
-        return count_tokens(messages, options) if remote is None else remote.count_tokens(messages, options)
+        """Return the tokens of this conversation as a prompt: what ``usage_metadata["input_tokens"]`` would be."""
+        return self._answerer().count_tokens(messages, self._options(None, {"tools": tools}))
 
-    def _remote(self) -> RemoteModel | None:
-        """The engine in another process that answers, if one is to."""
+    def _answerer(self) -> Answerer:
+        """Return the engine that answers."""
         if self.server is None:
-            return None
-        from langchain_gemma_jax.client.remote_model import remote_model
+            return THIS_PROCESS
+        from langchain_gemma_jax.client.remote_model import answerer_at
 
-        return remote_model(self.server, self.api_key)
-
-    def _chunks(self, call: Call) -> Chunks:
-        return Chunks(call.spells_logprobs_with, as_blocks=self.output_version == "v1")
+        return answerer_at(self.server, self.api_key)
 
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
         return options({**self._settings(), "token": self.token}, stop, given)

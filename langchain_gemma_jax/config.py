@@ -30,6 +30,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
 
+SERVER_OFF = "off"  # as a server: none, but this process
 KERNEL_VARIANTS = ("portable", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm")
 
 

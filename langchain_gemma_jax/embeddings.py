@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.stopping import Stop
 
 DEFAULT = "google/embeddinggemma-300m"
 
@@ -76,7 +74,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         Raises:
             ContextLengthError: a text is too long. For other errors see ``engine().load``.
         """
-        return self._vectors(texts, "document", Stop())
+        return self._vectors(texts, "document")
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a question.
@@ -84,7 +82,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         Raises:
             ContextLengthError: it is too long. For other errors see ``engine().load``.
         """
-        return self._vectors([text], "query", Stop())[0]
+        return self._vectors([text], "query")[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of documents, without blocking the event loop."""
@@ -95,14 +93,9 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         return (await self._avectors([text], "query"))[0]
 
     async def _avectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
-        stop = Stop()
-        try:
-            return await beside(self._vectors, texts, what, stop)
-        except asyncio.CancelledError:
-            stop.ask()
-            raise
+        return await beside(self._vectors, texts, what)
 
-    def _vectors(self, texts: Sequence[str], what: str, stop: Stop) -> list[list[float]]:
+    def _vectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
         prompt = self.query_prompt if what == "query" else self.document_prompt
         asked = AskedVectors(
             model=self.model,
@@ -119,7 +112,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
             truncate=self.truncate,
             keep_alive=self.keep_alive,
         )
-        return vectors_of(texts, asked, Clock(self.timeout), stop).vectors
+        return vectors_of(texts, asked, Clock(self.timeout)).vectors
 
 
 def _check(given: Mapping[str, object]) -> None:

@@ -56,7 +56,8 @@ things, ours inherit from them too: see ``model_errors``.
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 
 
 class GemmaJaxError(Exception):
@@ -91,17 +92,22 @@ class ConfigError(InputError):
 
 
 class ContextLengthError(InputError):
-    """A prompt that is too long for the context, by ``excess`` tokens. ``advice`` says what would help."""
+    """A prompt that is too long for the context, by ``excess`` tokens. ``advice`` says what would help.
 
-    def __init__(self, tokens: int, limit: int, advice: str = "") -> None:
+    ``at_least``: the prompt is so much too long that its tokens were not all counted.
+    """
+
+    def __init__(self, tokens: int, limit: int, advice: str = "", at_least: bool = False) -> None:  # noqa: FBT001, FBT002
         self.tokens, self.limit, self.excess, self.advice = tokens, limit, tokens - limit, advice
+        self.at_least = at_least
+        least = "at least " if at_least else ""
         super().__init__(
-            f"The prompt has {tokens} tokens and the context has room for {limit} and an answer: {self.excess} too "
-            f"many. Shorten it{advice and ', or '}{advice}."
+            f"The prompt has {least}{tokens} tokens and the context has room for {limit} and an answer: {least}"
+            f"{self.excess} too many. Shorten it{advice and ', or '}{advice}."
         )
 
-    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int, str]]:
-        return type(self), (self.tokens, self.limit, self.advice)
+    def __reduce__(self) -> tuple[type[ContextLengthError], tuple[int, int, str, bool]]:
+        return type(self), (self.tokens, self.limit, self.advice, self.at_least)
 
 
 class SchemaError(InputError):
@@ -153,12 +159,17 @@ class CheckpointError(GemmaJaxError):
     """
 
     def __init__(self, path: str | PathLike[str], expected: str, found: str, advice: str = "") -> None:
-        self.path, self.expected, self.found, self.advice = str(path), expected, found, advice
+        self.path, self.expected, self.found, self.advice = _named(path), expected, found, advice
         text = f"{self.path}: expected {expected}, found {found}."
         super().__init__(f"{text} {advice}" if advice else text)
 
     def __reduce__(self) -> tuple[type[CheckpointError], tuple[str, str, str, str]]:
         return type(self), (self.path, self.expected, self.found, self.advice)
+
+
+def _named(path: str | PathLike[str]) -> str:
+    """Return a path as text: in full, where it says nothing by itself, as ``.`` does."""
+    return str(Path(path).absolute()) if Path(path).name in {"", ".."} else fspath(path)
 
 
 class CheckpointNotFoundError(CheckpointError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -92,3 +93,26 @@ def events(text: str) -> list[tuple[str, Any]]:
             data = fields["data"]
             found.append((fields.get("event", ""), data if data == "[DONE]" else json.loads(data)))
     return found
+
+
+async def answered(
+    app: GemmaJaxApp, path: str, body: bytes, headers: Mapping[str, str] | None = None
+) -> tuple[int, bytes]:
+    """The status and the body of a response, without a socket: the client stays until it has all."""
+    told, gone = [{"type": "http.request", "body": body}], asyncio.Event()
+    status, parts = 0, []
+
+    async def receive() -> Any:
+        if not told:
+            await gone.wait()
+        return told.pop() if told else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        parts.append(message.get("body", b""))
+
+    named = {"host": "localhost", **(headers or {})}
+    listed = [(name.encode(), value.encode()) for name, value in named.items()]
+    await app({"type": "http", "method": "POST", "path": path, "headers": listed}, receive, send)
+    return status, b"".join(parts)

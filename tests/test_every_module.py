@@ -32,6 +32,10 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "model_profile": ("chat_model routing", "one property of the chat model"),
     "route_decision": ("routing", "a plain value"),
     "asking.schemas": ("structured_output tool_choice", "classes and functions as JSON Schemas"),
+    "answerer": (
+        "chat_model remote_model",
+        "the seam between the chat model and whatever answers: two engines, one set of tests",
+    ),
     "batch_concurrency": ("concurrency", "how many calls of a batch run together"),
     "call": ("chat_model cut_off timeout once", "one call from its messages to its message"),
     "ready_model": ("timeout routing chat_model", "the model that a call waits for"),
@@ -54,6 +58,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "score_share": ("mesh_picks sampling", "what a device is told of others' scores, and costs nothing alone"),
     "divided_gemma": ("device_mesh mesh_talk", "the forward pass of each device"),
     "hosts.follower": ("hosts", "a process that follows, seen in answers and in ends"),
+    "hosts.frames": ("host_lines", "halves of frames, large ones, and silence"),
     "hosts.group": ("hosts host_lines", "how processes come together, and end"),
     "hosts.leader": ("hosts", "what the others are told, seen in answers"),
     "hosts.line": ("host_lines", "frames between two processes, forged and cut"),

@@ -45,6 +45,7 @@ ROOMS = [
     "chat_model",
     "model_errors",
     "client",
+    "wire",
     "chat",
     "chat.calling",
     "chat.model_choice",
@@ -107,6 +108,7 @@ ROOMS = [
     "reentry",
     "jax_check",
     "charts",
+    "bounded_json",
     "stopping",
     "errors",
 ]
@@ -121,7 +123,7 @@ MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has par
 
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
-    "__init__", "jax_check", "ancestry", "reentry", "chat_model", "embeddings", "llms", "chat.*", "client.*",
+    "__init__", "jax_check", "ancestry", "reentry", "chat_model", "embeddings", "llms", "chat.*", "client.*", "wire.*",
     "routing.*", "config", "dialects.*", "charts", "grammar.*", "errors", "cli.*", "private.*", "engine.__init__",
     "engine.base.*", "engine.requests.*", "scale.plan", "scale.demand", "scale.ray", "scale.ray_policy",
     "scale.hosts.__init__", "scale.hosts.group", "scale.hosts.line",

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_the_reference_has_every_public_name_from_where_it_is_defined():
 def test_a_page_is_short_enough_to_be_read(page):
     read = FIGURES.sub("", (DOCS / page).read_text())
     assert len(re.findall(r"\S*\w\S*", read)) <= MOST_WORDS
+
+
+def test_every_extra_is_on_the_page_about_installing_and_pages_ask_for_them_in_one_way():
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]) - {"dev"}
+    asked = {page.name: re.findall(r"pip install ([^ `\n]*\[[^ `\n]*)", page.read_text()) for page in DOCS.glob("*.md")}
+    assert {each.strip("'.[]") for each in asked["install.md"]} == extras
+    assert {
+        page: each for page, found in asked.items() for each in found if not re.fullmatch(r"'\.\[\w+\]'", each)
+    } == {}
+
+
+def test_the_sites_own_style_is_in_it():
+    (style,) = SITE["extra_css"]
+    rules = (DOCS / style).read_text()
+    assert "thead:not(:has(th:not(:empty)))" in rules  # a table without headings shows none
+    assert "overflow-wrap: anywhere" in rules  # a table of many columns is cut nowhere
 
 
 def test_links_that_leave_the_folder_lead_to_copies():

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from langchain_gemma_jax.chat.calling.starting import prepared
 from langchain_gemma_jax.engine.base.checks import no_embedder
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.stopping import current, looking
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.stopping import Stop
 
 _NAMES = {"query": ("query", "Retrieval-query"), "document": ("document", "passage", "Retrieval-document")}
 """Names that models give to the prompts before questions and documents, the usual name first."""
@@ -41,8 +42,8 @@ class FoundVectors:
     tokens: int
 
 
-def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock, stop: Stop | None = None) -> FoundVectors:
-    """Return the vectors of texts.
+def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock) -> FoundVectors:
+    """Return the vectors of texts. It may take a while, and ends with the work of this thread: see ``stopping``.
 
     Raises:
         InputError: they are no texts, or the vectors have fewer numbers. ContextLengthError: one is too long.
@@ -62,8 +63,9 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock, stop: St
     size = width if asked.dimensions is None else asked.dimensions
     if size > width:
         raise InputError(f"dimensions: {served.name} makes vectors of {width} numbers; found {size}.")
-    ids = [_ids(served, text, number, asked) for number, text in enumerate(texts)]
-    vectors = engine().embed(served, ids, clock, stop)[:, :size]
+    ids = [_ids(served, text, number, asked) for number, text in enumerate(looking(texts, 1))]
+    prepared()
+    vectors = engine().embed(served, ids, clock, current())[:, :size]
     embedding = served.model.architecture.embedding
     if size < width and embedding is not None and embedding.normed:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))

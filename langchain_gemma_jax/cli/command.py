@@ -63,7 +63,7 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
     try:
         return verb(options)
     except GemmaJaxError as error:
-        complain(str(error))
+        complain("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return 2
     except KeyboardInterrupt:
         return 130

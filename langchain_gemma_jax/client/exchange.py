@@ -17,18 +17,26 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from langchain_gemma_jax.client.addresses import HOW_TO_START, Address
-from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.client.http_response import ResponseReader, request
-from langchain_gemma_jax.client.warning_forms import warned
-from langchain_gemma_jax.errors import BusyError, DeadlineError, GemmaJaxError, ServerError, ServerUnreachableError
+from langchain_gemma_jax.errors import (
+    BusyError,
+    DeadlineError,
+    GemmaJaxError,
+    HostLostError,
+    ServerError,
+    ServerUnreachableError,
+)
+from langchain_gemma_jax.wire.addresses import DEADLINE, HOW_TO_START, PATH, SESSION, Address
+from langchain_gemma_jax.wire.error_forms import error_in
+from langchain_gemma_jax.wire.warning_forms import warned
 
-PATH = "/gemma-jax/1/"  # the number is that of the form in which things are sent
 CONNECT_SECONDS = 5.0
-SESSION = "x-session-id"  # the header that routers keep conversations together by
-DEADLINE = "x-deadline-s"  # the header that says how many seconds a call has
+HOSTS = "x-gemma-jax-hosts"  # the header of a server whose engine is of several hosts, which end with one of them
 GRACE_SECONDS = 2.0  # for the server to say itself that the time was up: it knows what it went into
 _READ = 65536
+_MOST_GROUPS = 1024
+
+_groups: dict[Address, int] = {}  # servers of several hosts that have answered in this process, and of how many
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ class WireAnswer:
             GemmaJaxError: the server told an error, or what it told is no answer.
         """
         lines = self._response.take(data)
+        _note_group(self._asked.address, self._response.headers.get(HOSTS, ""))
         if not data or self._response.is_whole:
             lines.append(self._response.rest())
         if self._response.status != 200:
@@ -113,6 +122,12 @@ class WireAnswer:
             if isinstance(told, dict) and isinstance(told.get("error"), dict) and "name" in told["error"]:
                 return error_in(told["error"])
         return _refused_on_the_way(self._asked.address, self._response.status)
+
+
+def _note_group(address: Address, hosts: str) -> None:
+    """Note that the engine at an address is of several hosts, if its answer says so."""
+    if hosts.isdecimal() and len(_groups) < _MOST_GROUPS:
+        _groups[address] = int(hosts[:9])
 
 
 def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
@@ -193,8 +208,13 @@ def unreachable(address: Address, error: BaseException) -> ServerUnreachableErro
     return ServerUnreachableError(f"No engine answers at {address} ({reason}). {HOW_TO_START}{place}")
 
 
-def lost(address: Address) -> ServerUnreachableError:
+def lost(address: Address) -> ServerUnreachableError | HostLostError:
     """Return the error of a connection that ended before the answer did."""
+    if (hosts := _groups.get(address)) is not None:
+        return HostLostError(
+            f"The host that leads the group of {hosts} at {address} is lost, and the group is at its end with it. Ask "
+            "again: the same call may succeed when the group was started anew."
+        )
     return ServerUnreachableError(
         f"The server at {address} went away in the middle of its answer. Ask again: the same call may succeed when it "
         "was started anew."
@@ -202,7 +222,7 @@ def lost(address: Address) -> ServerUnreachableError:
 
 
 def _is_default(address: Address) -> bool:
-    from langchain_gemma_jax.client.addresses import default_socket
+    from langchain_gemma_jax.wire.addresses import default_socket
 
     return address.path == str(default_socket())
 

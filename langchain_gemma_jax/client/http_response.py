@@ -29,6 +29,7 @@ class ResponseReader:
 
     def __init__(self) -> None:
         self.status = 0
+        self.headers: dict[str, str] = {}
         self.is_whole = False
         self._waiting = bytearray()  # what cannot be told yet
         self._line = bytearray()  # of the body, which has not ended
@@ -69,7 +70,7 @@ class ResponseReader:
         if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
             raise _no_http()
         headers = {name.strip().lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
-        status = int(words[1])
+        self.headers, status = headers, int(words[1])
         if status < 200:  # "go on", before the response itself
             return True
         self._chunked = "chunked" in headers.get("transfer-encoding", "").lower()

@@ -13,27 +13,28 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from pydantic import SecretStr
 
 from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.starting import beside
-from langchain_gemma_jax.client.addresses import Address, address_of
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
-from langchain_gemma_jax.client.message_forms import answer_in, chunk_in, messages_out, to_json
-from langchain_gemma_jax.client.option_forms import options_out, session_out
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, ServerError
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
+from langchain_gemma_jax.wire.addresses import Address, address_of
+from langchain_gemma_jax.wire.message_forms import answer_in, chunk_in, messages_out, to_json
+from langchain_gemma_jax.wire.option_forms import options_out, session_out
 
 _MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # who answered
 
 
-def remote_model(server: str, key: SecretStr | None) -> RemoteModel | None:
-    """Return the engine at an address; None if that is this process itself.
+def answerer_at(server: str, key: SecretStr | None) -> Answerer:
+    """Return the engine at an address: this process's, if the address says so.
 
     Raises:
         InputError: this is no address.
     """
     address = address_of(server)
-    return None if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
+    return THIS_PROCESS if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from langchain_gemma_jax.client.message_forms import to_json
+from langchain_gemma_jax.wire.message_forms import to_json
 
 
 def session_of(messages: Sequence[Mapping[str, Any]], scope: str) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from langchain_gemma_jax.compile_cache.install import is_kind
+from langchain_gemma_jax.compile_cache.install import current_root, is_kind
 from langchain_gemma_jax.compile_cache.platform import is_platform
 from langchain_gemma_jax.compile_cache.store import Store
+from langchain_gemma_jax.compile_cache.sweep import ENTRY
 
 
 def stores(root: Path) -> list[Store]:
@@ -17,6 +18,12 @@ def stores(root: Path) -> list[Store]:
     """
     folders = (kind for platform in _folders(root, is_platform) for kind in _folders(platform, is_kind))
     return [Store(folder, root=root) for folder in folders]
+
+
+def nothing_kept() -> bool:
+    """Return True if this user has no compiled programs in the current folder, for any device. JAX is not asked."""
+    root = current_root()
+    return root is None or not any(any(store.folder.glob(f"*{ENTRY}")) for store in stores(root))
 
 
 def _folders(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:

@@ -68,6 +68,11 @@ def current_store() -> Store | None:
     return _cache.store_for(jax.local_devices()[0])
 
 
+def current_root() -> Path | None:
+    """The folder that programs are kept below. None: nowhere."""
+    return _cache.root()
+
+
 def is_kind(name: str) -> bool:
     """Return True if this can be the name of a folder for the programs of a kind of device."""
     return _KIND.fullmatch(name) is not None

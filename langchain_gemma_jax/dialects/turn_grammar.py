@@ -16,6 +16,7 @@ from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Grammar, Literal
 from langchain_gemma_jax.grammar.schema.json_schema import SchemaReader
 from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
 from langchain_gemma_jax.grammar.terminals import words
+from langchain_gemma_jax.stopping import looking
 
 MAX_DEPTH = 200  # of a schema, as JSON
 MAX_VALUES = 20_000  # of a schema
@@ -120,7 +121,7 @@ def _turn_grammar(
     rules: dict[str, Node] = {}
     unpromised: dict[str, None] = {}
     calls: list[Node] = []
-    for number, (name, parameters) in enumerate(tools):
+    for number, (name, parameters) in enumerate(looking(tools, 1)):
         shape.check_name(name)
         reader = _reader(parameters, rules, shape.writing, f"t{number}_", lenient=lenient)
         try:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import NamedTuple
 
-from langchain_gemma_jax.errors import UnreadableMediaError
+from langchain_gemma_jax.errors import MediaLimitError, UnreadableMediaError
 
 KINDS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # by Pillow's names
+MOST_SEGMENTS = 20_000  # of a JPEG: each is looked at
 _STANDALONE = {0x01, *range(0xD0, 0xD9)}  # JPEG's markers without a length
 _NO_FRAMES = {0xC4, 0xC8, 0xCC}  # those among its frame markers that are none
+_SCAN, _END = 0xDA, 0xD9
+_WITH_LENGTH = {0xC4, 0xCC, 0xDB, 0xDD, _SCAN, 0xFE, *range(0xE0, 0xF0)}
+_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # within pixels only these, and no restarts
 
 
 class PictureHeader(NamedTuple):
@@ -41,6 +46,29 @@ def picture_header(data: bytes, at: str) -> PictureHeader:
     return PictureHeader(kind, width, height)
 
 
+def jpeg_scans(data: bytes, at: str) -> int:
+    """Return how often a JPEG goes over its pixels, which a decoder does for each scan, however little is in it.
+
+    Markers are taken as decoders take them: those that have a length are skipped with what is in them, and of others
+    no more than themselves.
+
+    Raises:
+        MediaLimitError: it has more segments than are looked at.
+    """
+    scans, place = 0, 2
+    for _ in range(MOST_SEGMENTS):
+        found = _MARKER.search(data, place)
+        if found is None or (marker := data[found.start() + 1]) == _END:
+            return scans
+        scans += marker == _SCAN
+        place = found.end()
+        if marker in _WITH_LENGTH:
+            place += int.from_bytes(data[place : place + 2], "big")
+    raise MediaLimitError(
+        at, f"a JPEG has at most {MOST_SEGMENTS:,} segments; this one has more. Save it anew", "segments"
+    )
+
+
 def looks_like_picture(data: bytes) -> bool:
     """Whether some bytes begin as an image does."""
     return _kind(data) is not None
@@ -63,9 +91,23 @@ def _found(data: bytes) -> str:
         return "found nothing"
     if data.startswith(b"%PDF"):
         return 'found a PDF, which is a block of type "file"'
+    if (kind := _other_kind(data)) is not None:
+        return f"found {kind}, which is not read: save it as one of these"
     if data.lstrip()[:5].lower() in {b"<svg ", b"<?xml"}:
         return "found SVG or other XML: draw it first"
     return f"found bytes that begin with {data[:8]!r}"
+
+
+def _other_kind(data: bytes) -> str | None:
+    """The name of a kind that imaging libraries may read, and that none reads here.
+
+    TIFF holds a dozen compressions, and AVIF one frame that is decoded as a whole: no header bounds what they take.
+    """
+    if data.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
+        return "TIFF"
+    if data[4:8] == b"ftyp":
+        return {b"avif": "AVIF", b"avis": "AVIF"}.get(data[8:12], "HEIF or another of its family")
+    return None
 
 
 def _png(data: bytes) -> tuple[int, int]:

@@ -1,45 +1,67 @@
-"""Encoded images as pixels, decoded by Pillow."""
+"""Encoded images as pixels, decoded and resized by Pillow."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.errors import InstallationError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.media.budget import Lease, leased
 from langchain_gemma_jax.media.medium import Picture
-from langchain_gemma_jax.media.picture_headers import picture_header
+from langchain_gemma_jax.media.picture_headers import jpeg_scans, picture_header
+from langchain_gemma_jax.stopping import StoppedError, check
 
 if TYPE_CHECKING:
     from PIL import Image as PillowImage
 
+Filter: TypeAlias = Literal["bilinear", "bicubic"]
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+
+MOST_SCANNED = 2_000_000_000  # pixels of a JPEG, each counted as often as a scan goes over it
+MOST_READS = 200_000  # that a decoder makes: some take a file apart byte by byte, or chunk by chunk
 _ORIENTATION = 0x0112  # EXIF's
 _DEEP = ("I;16", "I;16L", "I;16B", "I")  # grey of 16 bits
+_STRIP = 1 << 20  # pixels that are converted at once
+WHILE_RESIZED = 4  # bytes of a pixel that a copy of a picture takes
 
 
-def read_picture(data: bytes, most_pixels: int, at: str) -> Picture:
+def read_picture(data: bytes, most_pixels: int, at: str, lease: Lease | None = None) -> Picture:
     """Return an image: upright, on white where it is transparent, and the first frame where it moves.
 
+    ``lease``: the memory for it, which is kept, so that there is enough to resize it too.
+
     Raises:
-        UnreadableMediaError: it is no image, or not all of one; MediaLimitError: it has too many pixels;
-        InstallationError: Pillow is not installed.
+        UnreadableMediaError: it is no image, or not all of one; MediaLimitError: it has too many pixels, or takes too
+            much to decode; InstallationError: Pillow is not installed; StoppedError: nobody waits for it any more.
     """
     header = picture_header(data, at)
     _check_pixels(header.width, header.height, most_pixels, at)
+    scans = jpeg_scans(data, at) if header.kind == "JPEG" else 1
+    if scans * header.width * header.height > MOST_SCANNED:
+        raise MediaLimitError(
+            at, f"a JPEG of {header.width:,} x {header.height:,} pixels in {scans:,} scans takes too long to decode. "
+            "Save it anew",
+            "scans",
+        )  # fmt: skip
     try:
         from PIL import Image
     except ImportError as error:
-        raise InstallationError(
-            f"{at}: images are decoded by Pillow, which is not installed: pip install 'langchain-gemma-jax[media]'."
-        ) from error
+        raise InstallationError(f"{at}: {_NO_PILLOW}") from error
     try:
-        with Image.open(io.BytesIO(data), formats=[header.kind]) as image:
+        with (
+            Image.open(_WatchedFile(data, at), formats=[header.kind]) as image,
+            leased(lease) as room,
+        ):
             width, height = image.size  # a frame may be larger than the header said
             _check_pixels(width, height, most_pixels, at)
+            room.need(width * height * _bytes_a_pixel(image, header.kind, is_in_scans=scans > 1))
             image.load()
-            pixels = np.array(_upright(_on_white(image), _orientation(image)))
-    except MediaLimitError:
+            return Picture(_upright(image))
+    except (MediaLimitError, StoppedError):
         raise
     except MemoryError:
         raise MediaLimitError(at, "there is no memory for the image's pixels", "pixels") from None
@@ -49,8 +71,46 @@ def read_picture(data: bytes, most_pixels: int, at: str) -> Picture:
         raise UnreadableMediaError(
             at, f"the image says that it is a {header.kind}, and is broken or truncated: {str(error)[:100]}"
         ) from error
-    pixels.setflags(write=False)
-    return Picture(pixels)
+
+
+def resized(pixels: Pixels, height: int, width: int, kind: Filter) -> Pixels:
+    """Return ``[height, width, 3]`` of a picture, exactly as the Pillow that is installed makes it.
+
+    Reference implementations use it too, and its pixels differ between versions.
+
+    Raises:
+        InstallationError: Pillow is not installed.
+    """
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InstallationError(_NO_PILLOW) from error
+    how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[kind]
+    return np.asarray(Image.fromarray(pixels).resize((width, height), how))
+
+
+_NO_PILLOW = (
+    "images are decoded and resized by Pillow, which is not installed: pip install 'langchain-gemma-jax[media]'."
+)
+
+
+class _WatchedFile(io.BytesIO):
+    """The bytes of an image, for a decoder that is stopped where it reads them, and that may not read too often."""
+
+    def __init__(self, data: bytes, at: str) -> None:
+        super().__init__(data)
+        self._at, self._left = at, MOST_READS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        check()
+        self._left -= 1
+        if self._left < 0:
+            raise MediaLimitError(
+                self._at, f"the image has more than {MOST_READS // 1_000},000 pieces. Save it anew", "pieces"
+            )
+        return super().read(size)
 
 
 def _check_pixels(width: int, height: int, most: int, at: str) -> None:
@@ -60,6 +120,54 @@ def _check_pixels(width: int, height: int, most: int, at: str) -> None:
             "smaller: a model sees about a million of them",
             "pixels",
         )  # fmt: skip
+
+
+def _bytes_a_pixel(image: PillowImage.Image, kind: str, *, is_in_scans: bool) -> int:
+    """Return how many bytes each pixel of an image takes at most, from decoding until it is resized."""
+    decoded = 1 if image.mode in {"1", "L", "P"} else 4
+    is_in_scans = is_in_scans or "progressive" in image.info
+    more = {"JPEG": 2 * len(image.getbands()) * is_in_scans, "WEBP": 12}.get(kind, 0)  # within the decoder
+    return 3 + max(decoded + more, WHILE_RESIZED)
+
+
+def _upright(image: PillowImage.Image) -> Pixels:
+    """Return an image in red, green and blue, by the way in which the camera was held.
+
+    Strip by strip: so there is never another copy of all of it.
+    """
+    turn, (width, height) = _TURNS.get(_orientation(image), np.asarray), image.size
+    is_across = turn(np.empty((1, 2, 3), np.uint8)).shape[0] == 2
+    found = np.empty((width, height, 3) if is_across else (height, width, 3), np.uint8)
+    as_stored = turn(found)  # a view
+    rows = max(1, _STRIP // width)
+    for begin in range(0, height, rows):
+        check()
+        end = min(begin + rows, height)
+        as_stored[begin:end] = np.asarray(_on_white(image.crop((0, begin, width, end))))
+    found.setflags(write=False)
+    return found
+
+
+_TURNS: Mapping[int, Callable[[Pixels], Pixels]] = {
+    2: lambda upright: upright[:, ::-1],
+    3: lambda upright: upright[::-1, ::-1],
+    4: lambda upright: upright[::-1],
+    5: lambda upright: upright.swapaxes(0, 1),
+    6: lambda upright: upright[:, ::-1].swapaxes(0, 1),
+    7: lambda upright: upright[::-1, ::-1].swapaxes(0, 1),
+    8: lambda upright: upright[::-1].swapaxes(0, 1),
+}
+"""Upright pixels as the file has them, by the orientations of EXIF."""
+
+
+def _orientation(image: PillowImage.Image) -> int:
+    try:
+        found = image.getexif().get(_ORIENTATION)
+    except (MediaLimitError, StoppedError):
+        raise
+    except Exception:  # noqa: BLE001  broken notes beside an image that is whole
+        return 1
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
 def _on_white(image: PillowImage.Image) -> PillowImage.Image:
@@ -74,27 +182,3 @@ def _on_white(image: PillowImage.Image) -> PillowImage.Image:
         white = Image.new("RGBA", seen.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, seen).convert("RGB")
     return image.convert("RGB")
-
-
-def _orientation(image: PillowImage.Image) -> int:
-    try:
-        found = image.getexif().get(_ORIENTATION)
-    except Exception:  # noqa: BLE001  broken notes beside an image that is whole
-        return 1
-    return found if isinstance(found, int) and 1 <= found <= 8 else 1
-
-
-def _upright(image: PillowImage.Image, orientation: int) -> PillowImage.Image:
-    """Return an image as it was meant to be seen, by the way in which the camera was held."""
-    from PIL.Image import Transpose
-
-    turns = {
-        2: Transpose.FLIP_LEFT_RIGHT,
-        3: Transpose.ROTATE_180,
-        4: Transpose.FLIP_TOP_BOTTOM,
-        5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270,
-        7: Transpose.TRANSVERSE,
-        8: Transpose.ROTATE_90,
-    }
-    return image if orientation not in turns else image.transpose(turns[orientation])

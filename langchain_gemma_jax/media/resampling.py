@@ -1,7 +1,14 @@
-"""Sounds at another rate: a sinc under a window, for each output that differs in phase."""
+"""Sounds at another rate: a sinc under a window, for each output that differs in phase.
+
+A sound comes in pieces, of which a few are in memory at a time. Outputs come in periods: after so many inputs and
+outputs their phases are the same again, so a period's outputs are one product of the inputs around them and a matrix
+of filters.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from math import ceil, gcd
 
@@ -11,29 +18,89 @@ from numpy.typing import NDArray
 _ZEROS = 24  # zero crossings of the sinc to each side
 _BETA = 9.0  # of Kaiser's window: about 90 dB between what passes and what does not
 _ROLLOFF = 0.945  # the share of the lower rate's band that passes whole
+_OUTPUTS = 32  # of a product: its filters begin at different inputs, so more of them are mostly zeros
+_AT_ONCE = 1 << 16  # inputs
+_SMALL = 1 << 18  # multiplications of a product, of which libraries divide larger ones among threads that then spin
 
 
 def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
     """Return a sound at another rate. What it has above half of the lower rate is filtered out, never folded down."""
-    if rate == wanted or not len(samples):
+    if rate == wanted:
         return samples.astype(np.float32, copy=False)
-    common = gcd(rate, wanted)
-    up, down = wanted // common, rate // common
-    count = ceil(len(samples) * up / down)
-    cutoff = _ROLLOFF * min(1.0, wanted / rate)  # of half the input's rate
-    reach = ceil(_ZEROS / cutoff)
-    padded = np.concatenate([np.zeros(reach, np.float32), samples, np.zeros(reach + down + 1, np.float32)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach)
-    found = np.empty(count, np.float32)
-    offsets = np.arange(1 - reach, reach + 1)
-    for phase in range(min(up, count)):
-        first, part = divmod(phase * down, up)  # the input's sample before this output, and how far behind it
-        distance = offsets - part / up
-        filter_ = cutoff * np.sinc(cutoff * distance) * _window(distance / reach)
-        places = windows[first + 1 :: down]
-        outputs = len(found[phase::up])
-        found[phase::up] = places[:outputs] @ filter_.astype(np.float32)
-    return found
+    resampler = Resampler(rate, wanted)
+    for begin in range(0, len(samples), _AT_ONCE):
+        resampler.hear(samples[begin : begin + _AT_ONCE])
+    return resampler.heard()
+
+
+@dataclass
+class Resampler:
+    """A sound at another rate, of which only what it was and the inputs around the next output are kept."""
+
+    rate: int
+    wanted: int
+    _found: list[NDArray[np.float32]] = field(default_factory=list)
+    _count: int = 0  # inputs so far
+
+    def __post_init__(self) -> None:
+        if self.rate == self.wanted:
+            return
+        common = gcd(self.rate, self.wanted)
+        times = ceil(_OUTPUTS * common / self.wanted)
+        self._outputs, self._inputs = self.wanted // common * times, self.rate // common * times  # of a period
+        self._cutoff = _ROLLOFF * min(1.0, self.wanted / self.rate)  # of half the input's rate
+        self._reach = ceil(_ZEROS / self._cutoff)
+        self._filters = list(self._made_filters())
+        self._left = np.zeros(self._reach - 1, np.float32)  # from the first input that the next period needs
+
+    def hear(self, samples: NDArray[np.float32]) -> None:
+        """Take the next piece of the sound."""
+        self._count += len(samples)
+        if self.rate == self.wanted:
+            self._found.append(samples.astype(np.float32))
+        else:
+            self._left = np.concatenate([self._left, samples])
+            self._resample((len(self._left) - 2 * self._reach) // self._inputs)
+
+    def heard(self) -> NDArray[np.float32]:
+        """Return all of the sound, which is over."""
+        if self.rate != self.wanted:
+            outputs = ceil(self._count * self.wanted / self.rate)
+            left = outputs - sum(map(len, self._found))
+            periods = ceil(left / self._outputs)
+            silence = periods * self._inputs + 2 * self._reach - len(self._left)
+            self._left = np.concatenate([self._left, np.zeros(max(0, silence), np.float32)])
+            self._resample(periods)
+            if self._found:
+                self._found[-1] = self._found[-1][: len(self._found[-1]) + outputs - sum(map(len, self._found))]
+        return np.concatenate(self._found) if self._found else np.zeros(0, np.float32)
+
+    def _resample(self, periods: int) -> None:
+        if periods < 1:
+            return
+        found = np.empty((periods, self._outputs), np.float32)
+        for begin in range(0, self._outputs, _OUTPUTS):
+            first, filters = self._filters[begin // _OUTPUTS]
+            around = np.lib.stride_tricks.sliding_window_view(self._left[first:], len(filters))[:: self._inputs]
+            around, rows = np.ascontiguousarray(around[:periods]), max(1, _SMALL // filters.size)
+            for row in range(0, periods, rows):
+                outputs = found[row : row + rows, begin : begin + _OUTPUTS]
+                np.matmul(around[row : row + rows], filters, out=outputs)
+        self._left = self._left[periods * self._inputs :].copy()
+        self._found.append(found.reshape(-1))
+
+    def _made_filters(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Give, for each few outputs of a period, the first input, and the filters from there: ``[input, output]``."""
+        for begin in range(0, self._outputs, _OUTPUTS):
+            outputs = np.arange(begin, min(begin + _OUTPUTS, self._outputs))
+            middles, rests = np.divmod(outputs * self._inputs, self._outputs)
+            length = int(middles[-1] - middles[0]) + 2 * self._reach
+            # How far each input lies behind the one before an output, and behind the output itself.
+            behind = np.arange(1 - self._reach, length + 1 - self._reach)[:, None] + middles[0] - middles
+            distance = behind - rests / self._outputs
+            weights = self._cutoff * np.sinc(self._cutoff * distance) * _window(distance / self._reach)
+            weights[(behind <= -self._reach) | (behind > self._reach)] = 0.0
+            yield int(middles[0]), weights.astype(np.float32)
 
 
 def _window(place: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,50 +4,73 @@ from __future__ import annotations
 
 import io
 import wave
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_gemma_jax.errors import InstallationError, MediaError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.media.budget import Lease, leased
 from langchain_gemma_jax.media.medium import SAMPLE_RATE, Sound
-from langchain_gemma_jax.media.resampling import resampled
+from langchain_gemma_jax.media.resampling import Resampler
+from langchain_gemma_jax.stopping import StoppedError, looking
 
 if TYPE_CHECKING:
     import types
 
 RATES = (1_000, 192_000)  # what a sound's own may be
 MOST_CHANNELS = 32
+MOST_SAMPLES = 120_000_000  # of all channels as they are in the file: ten minutes of stereo in 96 kHz
 _KINDS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")  # by soundfile's names
 _OPEN_END = 0x7FFF_0000  # a length that stands where a program did not know it yet
 _PIECE = 1 << 16  # frames
+_IN_HAND = 96 << 20  # bytes that pieces and filters take at most
+
+Frames: TypeAlias = "Iterator[NDArray[np.float32]]"
+"""Pieces of a sound, one after the other: ``[frame, channel]``."""
 
 
-def read_sound(data: bytes, most_s: float, at: str) -> Sound:
-    """Return a sound: one channel, 16,000 samples a second.
+def read_sound(data: bytes, most_s: float, at: str, lease: Lease | None = None) -> Sound:
+    """Return a sound: one channel, 16,000 samples a second. It is read in pieces, so its own rate takes no memory.
+
+    ``lease``: the memory for it, which is kept.
 
     Raises:
         UnreadableMediaError: it is no sound, or not all of one; MediaLimitError: it is too long;
-        InstallationError: it is of a kind that soundfile decodes, which is not installed.
+        InstallationError: it is of a kind that soundfile decodes, which is not installed; StoppedError: nobody waits
+        for it any more.
     """
     if not data:
         raise UnreadableMediaError(at, "expected a sound, found nothing")
     try:
-        found = _wav(data, most_s, at) if data[:4] == b"RIFF" and data[8:12] == b"WAVE" else None
-        samples, rate = _by_soundfile(data, most_s, at) if found is None else found
-    except (MediaError, InstallationError):
+        with leased(lease) as room:
+            room.need(2 * int(most_s * SAMPLE_RATE) * 4 + _IN_HAND)
+            rate, frames = _wav(data, most_s, at) if data[:4] == b"RIFF" and data[8:12] == b"WAVE" else (0, None)
+            if frames is None:
+                rate, frames = _by_soundfile(data, most_s, at)
+            return Sound(_heard(frames, rate, at))
+    except (MediaError, InstallationError, StoppedError):
         raise
     except MemoryError:
         raise MediaLimitError(at, "there is no memory for the sound's samples", "seconds") from None
     except Exception as error:  # what a decoder raises for broken bytes can be anything
         raise UnreadableMediaError(at, f"the sound is broken or truncated: {str(error)[:100]}") from error
-    if not len(samples):
+
+
+def _heard(frames: Frames, rate: int, at: str) -> NDArray[np.float32]:
+    resampler = Resampler(rate, SAMPLE_RATE)
+    for piece in looking(frames, 1):
+        one = _one_channel(piece)
+        if not np.isfinite(one).all():
+            raise UnreadableMediaError(at, "the sound has samples that are no numbers")
+        resampler.hear(one)
+    heard = resampler.heard()
+    if not len(heard):
         raise UnreadableMediaError(at, "the sound has no samples")
-    if not np.isfinite(samples).all():
-        raise UnreadableMediaError(at, "the sound has samples that are no numbers")
-    heard = np.clip(resampled(samples, rate, SAMPLE_RATE), -1.0, 1.0)
+    np.clip(heard, -1.0, 1.0, out=heard)
     heard.setflags(write=False)
-    return Sound(heard)
+    return heard
 
 
 def looks_like_sound(data: bytes) -> bool:
@@ -58,13 +81,13 @@ def looks_like_sound(data: bytes) -> bool:
     )
 
 
-def _wav(data: bytes, most_s: float, at: str) -> tuple[NDArray[np.float32], int] | None:
-    """Return the samples of a WAV file, in one channel, and their rate; None if it is one of a rarer kind."""
+def _wav(data: bytes, most_s: float, at: str) -> tuple[int, Frames | None]:
+    """Return the rate of a WAV file and what is in it; nothing if it is one of a rarer kind."""
     try:
         file = wave.open(io.BytesIO(data))  # noqa: SIM115  closed below
     except wave.Error as error:
         if "unknown format" in str(error):
-            return None
+            return 0, None
         raise
     with file:
         channels, width, rate, frames = file.getparams()[:4]
@@ -74,14 +97,16 @@ def _wav(data: bytes, most_s: float, at: str) -> tuple[NDArray[np.float32], int]
         if told >= _OPEN_END:  # written to a pipe, so its length was not known
             frames = len(data) // (channels * width)
         _check(rate, channels, frames, most_s, at)
-        raw = file.readframes(frames)
+        raw = memoryview(file.readframes(frames))
     if told < _OPEN_END and len(raw) < told:
         raise UnreadableMediaError(at, f"the sound is truncated: it says {told:,} bytes and has {len(raw):,}")
     raw = raw[: len(raw) // (channels * width) * channels * width]
-    return _one_channel(_numbers(raw, width).reshape(-1, channels)), rate
+    step = _PIECE * channels * width
+    pieces = (raw[begin : begin + step] for begin in range(0, len(raw), step))
+    return rate, (_numbers(piece, width).reshape(-1, channels) for piece in pieces)
 
 
-def _numbers(raw: bytes, width: int) -> NDArray[np.float32]:
+def _numbers(raw: memoryview, width: int) -> NDArray[np.float32]:
     if width == 1:
         return (np.frombuffer(raw, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
     if width == 3:
@@ -93,20 +118,21 @@ def _numbers(raw: bytes, width: int) -> NDArray[np.float32]:
     return np.asarray(whole / np.float32(2 ** (8 * width - 1)), np.float32)
 
 
-def _by_soundfile(data: bytes, most_s: float, at: str) -> tuple[NDArray[np.float32], int]:
+def _by_soundfile(data: bytes, most_s: float, at: str) -> tuple[int, Frames]:
     soundfile = _soundfile(data, at)
-    with soundfile.SoundFile(io.BytesIO(data)) as file:
-        if file.format not in _KINDS:
-            raise UnreadableMediaError(at, f"expected a sound of one of {', '.join(_KINDS)}; found {file.format}")
-        rate, channels = file.samplerate, file.channels
-        _check(rate, channels, max(0, file.frames), most_s, at)
-        pieces: list[NDArray[np.float32]] = []
-        frames = 0
-        while len(piece := file.read(_PIECE, dtype="float32", always_2d=True)):
-            frames += len(piece)
-            _check(rate, channels, frames, most_s, at)  # whatever it said of itself
-            pieces.append(_one_channel(piece))
-    return np.concatenate(pieces) if pieces else np.zeros(0, np.float32), rate
+    file = soundfile.SoundFile(io.BytesIO(data))
+    if file.format not in _KINDS:
+        raise UnreadableMediaError(at, f"expected a sound of one of {', '.join(_KINDS)}; found {file.format}")
+    _check(file.samplerate, file.channels, max(0, file.frames), most_s, at)
+    return file.samplerate, _decoded(file, most_s, at)
+
+
+def _decoded(file: Any, most_s: float, at: str) -> Frames:
+    frames = 0
+    while len(piece := file.read(_PIECE, dtype="float32", always_2d=True)):
+        frames += len(piece)
+        _check(file.samplerate, file.channels, frames, most_s, at)  # whatever it said of itself
+        yield piece
 
 
 def _soundfile(data: bytes, at: str) -> types.ModuleType:
@@ -132,6 +158,12 @@ def _check(rate: int, channels: int, frames: int, most_s: float, at: str) -> Non
         raise UnreadableMediaError(at, f"a sound has from {low:,} to {high:,} samples a second; this one says {rate:,}")
     if not 1 <= channels <= MOST_CHANNELS:
         raise UnreadableMediaError(at, f"a sound has from 1 to {MOST_CHANNELS} channels; this one says {channels}")
+    if frames * channels > MOST_SAMPLES:
+        raise MediaLimitError(
+            at, f"a sound of {frames * channels:,} samples in all its channels has more than the {MOST_SAMPLES:,} that "
+            f"may be. A model hears one channel of {SAMPLE_RATE:,} a second: give it so",
+            "samples",
+        )  # fmt: skip
     if frames > most_s * rate:
         raise MediaLimitError(
             at, f"a sound of {frames / rate:,.0f} seconds is longer than the {most_s:,.0f} that may be. Give a part of "

@@ -14,12 +14,14 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from langchain_gemma_jax.errors import MediaAccessError, MediaLimitError, UnreadableMediaError
 from langchain_gemma_jax.media.block_forms import check_bytes
+from langchain_gemma_jax.stopping import check, current
 
 IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -85,9 +87,10 @@ class LinkReader:
         watch.start()  # a server that sends a byte now and then would never be late by its own measure
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request("GET", target, headers=_ASKED)
-            with connection.getresponse() as response:
-                return _content(response, most, at)
+            with current().then(connection.break_off):
+                connection.request("GET", target, headers=_ASKED)
+                with connection.getresponse() as response:
+                    return _content(response, most, at)
         except (OSError, http.client.HTTPException, ValueError) as error:
             if isinstance(error, UnreadableMediaError | MediaLimitError | MediaAccessError):
                 raise
@@ -102,29 +105,29 @@ class LinkReader:
 
     def _addresses(self, host: str, port: int, until: float, at: str) -> list[str]:
         """Return the addresses of a name, all of which may be asked."""
-        found: list[list[tuple[object, ...]] | OSError | UnicodeError] = []
+        found: list[list[tuple[str, IpAddress]]] = []
+        over = threading.Event()
 
         def look() -> None:
-            try:
-                found.append(self.resolve(host, port, type=socket.SOCK_STREAM))
-            except (OSError, UnicodeError) as error:
-                found.append(error)
+            with suppress(Exception):  # what a resolver raises, or returns, can be anything
+                told = self.resolve(host, port, type=socket.SOCK_STREAM)
+                found.append([_address(each) for each in told])
+            over.set()
 
         looking = threading.Thread(target=look, name="gemma-jax-resolves-a-name", daemon=True)
         looking.start()  # elsewhere, as nothing ends a look-up before it ends itself
-        looking.join(max(0.0, until - time.monotonic()))
+        with current().then(over.set):
+            over.wait(max(0.0, until - time.monotonic()))
         _check_time(until, at)
-        told = found[0] if found else OSError("no answer")
-        if isinstance(told, Exception) or not told:
+        if not found or not found[0]:
             raise UnreadableMediaError(at, f"there is no machine called {host[:100]!r}")
-        addresses = [str(each[4][0]) for each in told]  # type: ignore[index]
-        for address in addresses:
-            if not self.allows(ipaddress.ip_address(address.partition("%")[0])):
+        for address, meant in found[0]:
+            if not self.allows(meant):
                 raise MediaAccessError(
                     at, f"{host[:100]} is at {address}, which is no address of the public internet. Links to this "
                     "machine and to private networks are never followed: give the bytes",
                 )  # fmt: skip
-        return addresses
+        return [address for address, _ in found[0]]
 
 
 class _ToOneAddress(http.client.HTTPConnection):
@@ -175,6 +178,12 @@ def _checked(link: str, at: str) -> SplitResult:
     return parts
 
 
+def _address(told: tuple[object, ...]) -> tuple[str, IpAddress]:
+    """Return the address that a resolver gave, and what it means."""
+    address = str(told[4][0])  # type: ignore[index]
+    return address, ipaddress.ip_address(address.partition("%")[0])
+
+
 def _content(response: http.client.HTTPResponse, most: int, at: str) -> bytes | str:
     if response.status in _REDIRECTS and (place := response.getheader("Location")):
         return place
@@ -193,6 +202,7 @@ def _content(response: http.client.HTTPResponse, most: int, at: str) -> bytes | 
 
 
 def _check_time(until: float, at: str) -> None:
+    check()
     if time.monotonic() >= until:
         raise MediaLimitError(at, "the link took longer than it may", "seconds")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
-from urllib.parse import urlsplit
 
-from langchain_gemma_jax.client.exchange import DEADLINE, PATH
+from langchain_gemma_jax.chat.calling.starting import abegin, beside, when_prepared
 from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
 from langchain_gemma_jax.server.apis.caller import Api, Caller, ServedModels
 from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
@@ -18,16 +19,19 @@ from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
 from langchain_gemma_jax.server.embeddings_api import EmbeddingsApi
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from langchain_gemma_jax.server.http.bodies import LARGE, Bodies, Body
 from langchain_gemma_jax.server.http.exchange import ClientLeftError, ErrorForm, Exchange, Receive, Scope, Send, path_of
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
-from langchain_gemma_jax.server.pages import Pages
+from langchain_gemma_jax.server.pages import PATHS, Pages
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire.addresses import DEADLINE, PATH
 
 _log = logging.getLogger(__name__)
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+)(?::[0-9]{1,5})?")  # nothing else that a URL can have
 _OPEN = {"/health", "/ready"}  # what those may ask who have no key
 
 
@@ -55,9 +59,9 @@ class GemmaJaxApp:
     ) -> None:
         self.calls = OpenCalls()
         self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
+        self._bodies = Bodies(self._limits)
         self._open = _OPEN | {"/metrics"} if open_metrics else _OPEN
         self.readiness = readiness or Readiness(models.names)
-        self._pages = Pages(models, self.readiness, self.calls)
         native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
         self._apis: dict[str, tuple[Api, ErrorForm]] = {
             **{PATH + what: (Native(what), native) for what in CALLS},
@@ -67,6 +71,7 @@ class GemmaJaxApp:
             "/v1/messages": (AnthropicMessages(), anthropic),
             "/v1/messages/count_tokens": (AnthropicCount(), anthropic),
         }
+        self._pages = Pages(models, self.readiness, self.calls, self._apis)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server."""
@@ -96,12 +101,16 @@ class GemmaJaxApp:
             except ClientLeftError:
                 raise
             except Exception as error:  # noqa: BLE001  a client gets an answer, whatever it is
-                _log.error("a request of %s failed: %s", exchange.path[:100], named(error), exc_info=error)
+                # Neither its text nor the path that was asked for: they are a tenant's.
+                _log.error("a request of %s failed: %s", self._shown(exchange.path), named(error))
                 await exchange.fail(
                     ServerFailedError(f"The server failed, and its log says how: {type(error).__name__}.")
                 )
         except ClientLeftError:
             pass
+
+    def _shown(self, path: str) -> str:
+        return path if path in self._apis or path in PATHS else "another path"
 
     def _form_of(self, path: str) -> ErrorForm:
         found = self._apis.get(path)
@@ -110,9 +119,11 @@ class GemmaJaxApp:
         return NativeForm() if path.startswith("/gemma-jax/") else OpenAIForm()
 
     async def _carry_out(self, exchange: Exchange) -> None:
+        exchange.check_head()
         self._check_origin(exchange.headers)
         allowed = [each for each in (_deadline(exchange.headers), self._limits.call_s) if each is not None]
-        caller = Caller(self._models, self._scope_of(exchange), min(allowed, default=None))
+        clock = Clock(min(allowed, default=None))
+        caller = Caller(self._models, self._scope_of(exchange), clock)
         found = self._apis.get(exchange.path)
         if found is None:
             await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))
@@ -122,15 +133,24 @@ class GemmaJaxApp:
                 f"{exchange.path} is asked by POST, not by {exchange.method[:20]}.", 405, "no_such_method"
             )
         with self.calls.one():
-            body = await exchange.json_body()
-            await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
+            async with self._bodies.body() as body:
+                await exchange.receive_into(body, clock, self.calls)
+                try:
+                    await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
+                finally:
+                    if body.size > LARGE:  # the allocator would keep what was made of it
+                        await beside(give_back)
 
-    async def _reply(self, api: Api, body: dict[str, Any], caller: Caller, exchange: Exchange) -> None:
-        reply = api.reply(body, caller)
-        if isinstance(reply, AsyncGenerator):
-            await exchange.stream(reply, api.streams_as)
-        else:
-            await exchange.answer(await reply)
+    async def _reply(self, api: Api, body: Body, caller: Caller, exchange: Exchange) -> None:
+        turn = self._bodies.turn(body, caller.clock)
+        async with turn as end_turn:
+            when_prepared(end_turn)
+            caller.clock.parts.now("reading the request")
+            reply = await abegin(lambda: api.reply(body.object(), caller), caller.clock)
+            if isinstance(reply, AsyncGenerator):
+                await exchange.stream(reply, api.streams_as)
+            else:
+                await exchange.answer(await reply)
 
     def _scope_of(self, exchange: Exchange) -> str:
         if self._keys is None:
@@ -150,23 +170,14 @@ class GemmaJaxApp:
         """
         if self._keys is not None:
             return
-        host = urlsplit(f"//{headers.get('host', 'localhost')}").hostname if _plain(headers.get("host", "")) else None
-        origin = headers.get("origin")
-        if host is None or not is_loopback(host) or origin is not None:
+        host = _HOST.fullmatch(headers.get("host", "localhost"))
+        if host is None or not is_loopback(host[1]) or "origin" in headers:
             raise RequestError(
                 "Pages in a browser, and requests to another name than localhost, are answered by a server with keys "
                 "alone: gemma-jax serve --api-key-file FILE.",
                 403,
                 "forbidden_origin",
             )
-
-
-def _plain(host: str) -> bool:
-    try:
-        urlsplit(f"//{host}").port  # noqa: B018  which raises where it is none
-    except ValueError:
-        return False
-    return True
 
 
 def _deadline(headers: Mapping[str, str]) -> float | None:

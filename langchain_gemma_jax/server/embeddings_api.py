@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import struct
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
-from langchain_gemma_jax.chat.calling.starting import beside
-from langchain_gemma_jax.chat.embedding_calls import AskedVectors, FoundVectors, vectors_of
+from langchain_gemma_jax.chat.calling.starting import abegin
+from langchain_gemma_jax.chat.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_list, as_text, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS
-from langchain_gemma_jax.stopping import Stop
 
 MOST_TEXTS = 2048  # in one request, as OpenAI has it
 _KNOWN = ("model", "input", "encoding_format", "dimensions", "user")
@@ -27,7 +26,7 @@ class EmbeddingsApi:
 
     streams_as = EVENTS  # nothing is streamed
 
-    async def reply(self, body: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]]:
         """Return the vectors. A text is read as it is: whoever asks writes the model's prompt before it.
 
         Raises:
@@ -39,23 +38,22 @@ class EmbeddingsApi:
             raise InputError(f"encoding_format: expected 'float' or 'base64', found {form!r:.60}.")
         named = as_text(body.get("model"), "model")
         asked = AskedVectors(model=caller.models.named(named), how=HowToLoad(), dimensions=_dimensions(body))
-        stop = Stop()
-        try:
-            found: FoundVectors = await beside(vectors_of, texts, asked, Clock(caller.timeout), stop)
-        except asyncio.CancelledError:
-            stop.ask()
-            raise
-        data = [
-            {"object": "embedding", "index": number, "embedding": _packed(vector) if form == "base64" else vector}
-            for number, vector in enumerate(found.vectors)
-        ]
-        usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
-        return {"object": "list", "data": data, "model": named, "usage": usage}
+        return _vectors(texts, asked, named, form, caller.clock)
+
+
+async def _vectors(texts: list[str], asked: AskedVectors, named: str, form: str, clock: Clock) -> dict[str, Any]:
+    found = await abegin(partial(vectors_of, texts, asked, clock), clock)
+    data = [
+        {"object": "embedding", "index": number, "embedding": _packed(vector) if form == "base64" else vector}
+        for number, vector in enumerate(found.vectors)
+    ]
+    usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
+    return {"object": "list", "data": data, "model": named, "usage": usage}
 
 
 def _texts(body: Mapping[str, Any]) -> list[str]:
     given = body.get("input")
-    texts = [given] if isinstance(given, str) else as_list(given, "input")
+    texts = [given] if isinstance(given, str) else as_list(given, "input", MOST_TEXTS)
     if not 1 <= len(texts) <= MOST_TEXTS:
         raise InputError(f"input: expected from 1 to {MOST_TEXTS} texts, found {len(texts)}.")
     for number, text in enumerate(texts):

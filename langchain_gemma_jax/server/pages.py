@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from langchain_gemma_jax.chat.asking.model_profile import profile_of
@@ -22,8 +23,9 @@ _OF_ONE = "/v1/models/"
 class Pages:
     """Answers what is asked by GET."""
 
-    def __init__(self, models: ServedModels, readiness: Readiness, calls: OpenCalls) -> None:
-        self._models, self._readiness, self._calls = models, readiness, calls
+    def __init__(self, models: ServedModels, readiness: Readiness, calls: OpenCalls, posts: Iterable[str]) -> None:
+        """``posts``: the paths of APIs, which are asked by POST."""
+        self._models, self._readiness, self._calls, self._asked_by_post = models, readiness, calls, tuple(posts)
         self._since = int(time.time())
 
     async def answer(self, exchange: Exchange, *, shows_all: bool) -> None:
@@ -34,7 +36,8 @@ class Pages:
         """
         path = exchange.path
         if path not in PATHS and not path.startswith(_OF_ONE):
-            raise RequestError(f"There is no {path[:200]!r} here. The paths are in docs/serve.md.", 404, "no_such_path")
+            known = ", ".join((*PATHS, *self._asked_by_post))
+            raise RequestError(f"There is no {path[:200]!r} here. There are {known}.", 404, "no_such_path")
         if exchange.method not in {"GET", "HEAD"}:
             raise RequestError(f"{path[:200]} is asked by GET, not by {exchange.method[:20]}.", 405, "no_such_method")
         if path == "/health":

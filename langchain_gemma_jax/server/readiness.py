@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -51,6 +52,9 @@ class Readiness:
             self._make_one_ready(model)
 
     def _make_ready(self) -> None:
+        import langchain_gemma_jax.engine.api.process  # noqa: F401
+
+        gc.freeze()  # hundred thousands of JAX's objects, which a collection would look at in the midst of an answer
         for model in self._models:
             try:
                 self._make_one_ready(model)
@@ -58,9 +62,10 @@ class Readiness:
                 return  # the server ended first
             except GemmaJaxError as error:
                 self._pending[model] = str(error)
-                _log.warning("%s is not ready: %s", model, error)
                 if self._on_failure is not None:
-                    self._on_failure(error)
+                    self._on_failure(error)  # which says so
+                else:
+                    _log.warning("%s is not ready: %s", model, error)
 
     def _make_one_ready(self, model: str) -> None:
         from langchain_gemma_jax.engine.api.process import engine

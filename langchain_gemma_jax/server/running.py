@@ -10,26 +10,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+from langchain_gemma_jax.client.exchange import HOSTS
 from langchain_gemma_jax.errors import GemmaJaxError, InstallationError
 from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import Listening
 
-AFTER_DRAIN = 5.0  # seconds for the last errors to reach their clients
+AFTER_DRAIN = 2.0  # seconds for the last errors to reach their clients
 
 
 class RunningServer:
     """A server that listens somewhere, in this thread (``run``) or in one of its own (``with``)."""
 
-    def __init__(self, app: GemmaJaxApp, listening: Listening, limits: ServerLimits | None = None) -> None:
-        """Make ready to listen.
+    def __init__(
+        self, app: GemmaJaxApp, listening: Listening, limits: ServerLimits | None = None, hosts: int = 1
+    ) -> None:
+        """Make ready to listen. Clients are told of how many ``hosts`` the engine is.
 
         Raises:
             InstallationError: uvicorn is not installed.
         """
         self.app, self.listening, self._limits = app, listening, limits or ServerLimits()
         self.failure: GemmaJaxError | None = None
-        self._server = _draining_server(app, self._limits)
+        self._server = _draining_server(app, self._limits, hosts)
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -66,7 +69,7 @@ class RunningServer:
             self._thread.join(self._limits.drain_s + 2 * AFTER_DRAIN)
 
 
-def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
+def _draining_server(app: GemmaJaxApp, limits: ServerLimits, hosts: int) -> Any:
     try:
         import uvicorn
     except ImportError as error:
@@ -93,6 +96,7 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits) -> Any:
         server_header=False,
         timeout_graceful_shutdown=int(limits.drain_s + AFTER_DRAIN),
         backlog=1024,
+        headers=[(HOSTS, str(hosts))] if hosts > 1 else [],
     )
     return DrainingServer(config)
 

@@ -58,7 +58,7 @@ class ScriptedEngine:
         self.loaded = (source, how)
         return self.served
 
-    def arriving(self, source: str, how: HowToLoad, clock: Clock) -> Steps[Served]:
+    def arriving(self, source: str, how: HowToLoad, clock: Clock, asks: object = None) -> Steps[Served]:
         return self.load(source, **how.arguments())
         yield
 

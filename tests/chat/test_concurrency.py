@@ -87,12 +87,11 @@ async def test_the_event_loop_is_free_while_tokens_come(chat_of):
 
 @pytest.mark.long
 async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
-    model, _ = scripted()
+    model, _ = scripted("Hi<turn|>", room=1 << 21)
     text = "All work and no play makes Jack a dull boy. " * 24_000  # 1 MB
 
     async def ask() -> None:
-        with pytest.raises(ValueError, match="tokens"):
-            await model.ainvoke(text)
+        await model.ainvoke(text)
 
     assert await least_lag(ask) < FREE
 

@@ -318,6 +318,17 @@ def test_a_model_that_reads_text_alone_says_so(scripted):
         assert engine.submitted == []
 
 
+def test_what_cannot_be_shown_is_called_what_it_is_and_the_advice_is_about_that(scripted):
+    model, _ = scripted("never")
+    for kind, mime, says in (
+        ("image", "image/png", "this is an image, and .*Describe it .*Gemma 3 from 4B on, or Gemma 4; of GGUF"),
+        ("audio", "audio/wav", "this is a sound, and .*Write down what is said.* hears: Gemma 4 E2B or E4B; of GGUF"),
+        ("file", "application/pdf", "this is a file, and .*Put its text into the message.*Gemma 3 from 4B on, or Gem"),
+    ):
+        with pytest.raises(MediaError, match=rf"messages\[0\].content\[0\]: {says}"):
+            model.invoke([HumanMessage([{"type": kind, "base64": "AAAA", "mime_type": mime}])])
+
+
 def test_nothing_is_decoded_for_a_model_that_reads_text_alone(scripted, monkeypatch):
     monkeypatch.setattr(picture_reading, "picture_header", lambda *_: pytest.fail("decoded"))
     model, _ = scripted("never")

@@ -201,7 +201,7 @@ def test_models_are_listed(tmp_path, monkeypatch, capsys):
     assert "google/gemma-3-270m-it            511.5 MiB of weights, up to  32,768 tokens" in shown
     assert "google/gemma-3-1b-it" in shown
     assert "somebody/else" not in shown
-    assert "In memory, in 1 processes:" in shown
+    assert "In memory, in 1 process:" in shown
     line = rf"\./a, process {os.getpid()}: 5\.0 MiB, idle for 1,?0\d\d s, pinned, 7 B of KV on the host\n"
     assert re.search(line, shown)
     assert f"./b, process {os.getpid()}: 123 B, in use" in shown

@@ -77,12 +77,13 @@ def test_weights_are_enough_if_that_is_said(loading):
     assert engine.asked == []
 
 
-def test_a_model_that_cannot_be_loaded_ends_the_server(loading, tmp_path, capsys):
+def test_a_model_that_cannot_be_loaded_ends_the_server(loading, tmp_path, capsys, caplog):
     loading(UnknownModelError("There is no model called 'gone'.")).may_load.set()
-    assert main(["serve", "gone", "--socket", str(tmp_path / "a.sock")]) == 2
+    with caplog.at_level("WARNING"):
+        assert main(["serve", "--model", "some/gone", "--socket", str(tmp_path / "a.sock")]) == 2
     shown = capsys.readouterr()
-    assert shown.out.startswith(f"Serving gone at unix:{tmp_path}/a.sock\n")
-    assert "There is no model called 'gone'." in shown.err
+    assert shown.out.startswith(f"Serving some/gone at unix:{tmp_path}/a.sock\n")
+    assert (shown.err + caplog.text).count("There is no model called 'gone'.") == 1
     assert list(tmp_path.iterdir()) == []
 
 

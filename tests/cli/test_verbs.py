@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 from huggingface_hub import constants
 
-from langchain_gemma_jax.cli.command import main
+from langchain_gemma_jax.cli.command import main, parser
+from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.cli.terminal import output
 from langchain_gemma_jax.cli.tools import mcp_server
 from langchain_gemma_jax.cli.tools.mcp_server import McpServer
@@ -155,7 +156,7 @@ def test_verbs_that_only_look(size, own):
             drawn = terminal.raw
             shown = terminal.take()
             assert words in shown, arguments
-            if arguments[0] in {"doctor", "top"}:
+            if arguments[0] in {"doctor", "top"} or (arguments[0] == "models" and size is not None):
                 assert max(map(len, shown.replace("\r", "\n").split("\n"))) <= (size or (80, 24))[0], arguments
             assert ("\x1b" in drawn) is (size is not None and arguments[0] in {"doctor", "top"}), arguments
         assert main(["doctor", "--quick", "--json"]) == 0
@@ -165,6 +166,18 @@ def test_verbs_that_only_look(size, own):
             each["what"] for each in found["findings"]
         }
     board.take_down()
+
+
+def test_lists_of_models_fit_a_narrow_terminal(own):
+    board = StatusFile()
+    board.show([replace(STATUS, name="./a/model/with/a/name/that/is/longer/than/the/line")])
+    with Terminal((40, 24)) as terminal:
+        assert main(["models"]) == 0
+        lines = terminal.take().replace("\r", "").split("\n")
+    board.take_down()
+    assert max(map(len, lines)) <= 40
+    assert "  google/gemma-3-1b-it" in [line[:22] for line in lines]
+    assert "      tokens" in lines  # what is left of a line stands under it
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *ACTIONS])
@@ -216,6 +229,18 @@ def test_usage_is_explained_with_status_2(arguments, words, capsys):
         (["chat", "--mcp", "/nothing/there"], "could not be started"),
         (["chat", "--mcp", f"{sys.executable} -c 'import sys; sys.exit(\"no key\")'"], "It wrote: no key"),
         (["chat", "--history", "bad.py"], "--history: expected a conversation"),
+        (["chat"], "expected something to say, found nothing on standard input"),
+        (["chat", "sprout-s", "--model", "sprout-m"], "one model, found two: 'sprout-s', and --model 'sprout-m'"),
+        (["run", "sprout-s", "Hi", "--model", "sprout-m"], "one model, found two: 'sprout-s', and --model 'sprout-m'"),
+        (["run", "sprout-s", "What", "is"], 'at most, found 3 words. Put the question in quotes: gemma-jax run "sprou'),
+        (["run", "./gone.gguf", "Hi"], "'./gone.gguf' is not here: there is no file or folder at /"),
+        (["run", "What", "now?"], "\nIf it is a part of the question, put the whole question in quotes."),
+        (["run", "Hi", "--model", "no such"], "'no such' is neither a folder nor a file that exists here, nor a"),
+        (
+            ["serve", "sprout-s", "--model", "sprout-m"],
+            "found both: sprout-s; --model sprout-m. Write one list: ",
+        ),
+        (["serve", "--model", "nosuch"], "'nosuch' is neither a folder nor a file that exists here, nor"),
         (["bench", "--against", "bad.py"], "--against: expected a file"),
         (["bench", "--against", "nothing.json"], "--against: expected a file"),
         (["profile", "nothing.py"], "expected a Python file"),
@@ -225,15 +250,79 @@ def test_usage_is_explained_with_status_2(arguments, words, capsys):
         (["compare", "sprout-s", "--text", "empty.txt"], "--text: expected a text of 1 to"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_status_2(arguments, words, own, capsys):
+def test_what_cannot_be_done_is_one_line_and_status_2(arguments, words, own, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("" if arguments == ["chat"] else "Hello\n"))
     (own / "bad.py").write_text("1 / 0")
     (own / "none.py").write_text("number = 1")
     (own / "no.txt").write_bytes(b"\xff\xfe")
     (own / "empty.txt").write_text(" \n")
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("gemma-jax: ")
-    assert words in told
+    shown = capsys.readouterr()
+    assert shown.err.startswith("gemma-jax: ")
+    assert words in shown.err
+    assert shown.err.count("is neither") <= 1
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "piped", "model", "asked"),
+    [
+        (["run", "Hi there"], "", None, "Hi there"),
+        (["run", "sprout-s", "Hi there"], "", "sprout-s", "Hi there"),
+        (["run", "sprout-s", "--seed", "1", "Hi there"], "", "sprout-s", "Hi there"),
+        (["run", "sprout-s", "sprout-m"], "", "sprout-s", "sprout-m"),
+        (["run", "sprout-s"], "Piped", "sprout-s", "Piped"),
+        (["run", "ollama:gemma3:4b", "-"], "Piped", "ollama:gemma3:4b", "Piped"),
+        (["run", "unsloth/gemma-3-1b-it-GGUF:Q8_0"], "Piped", "unsloth/gemma-3-1b-it-GGUF:Q8_0", "Piped"),
+        (["run", "TCP/IP"], "Piped", None, "TCP/IP\n\nPiped"),
+        (["run", "notes"], "Piped", None, "notes\n\nPiped"),
+        (["run", "here"], "Piped", "here", "Piped"),
+        (["run", "sprout-m", "--model", "sprout-s"], "", "sprout-s", "sprout-m"),
+        (["run", "sprout-s", "Hi", "--model", "sprout-s"], "", "sprout-s", "Hi"),
+        (["chat"], "Hi\n", None, "Hi"),
+        (["chat", "sprout-s"], "Hi\n", "sprout-s", "Hi"),
+        (["chat", "--seed", "1", "sprout-s"], "Hi\n", "sprout-s", "Hi"),
+        (["chat", "--model", "sprout-s", "sprout-s"], "Hi\n", "sprout-s", "Hi"),
+    ],
+)
+def test_a_bare_word_is_the_model_or_the_question(arguments, piped, model, asked, own, monkeypatch, capsys):
+    from langchain_core.messages import AIMessageChunk
+
+    import langchain_gemma_jax
+
+    class Model:
+        def __init__(self, **given):
+            heard.append(given.get("model"))
+
+        def stream(self, messages):
+            last = messages[-1]
+            heard.append(last[1] if isinstance(last, tuple) else last.content)
+            yield AIMessageChunk("Yes.")
+
+    heard = []
+    (own / "notes").mkdir()
+    (own / "here").mkdir()
+    (own / "here" / "config.json").write_text("{}")
+    monkeypatch.setattr(langchain_gemma_jax, "ChatGemmaJax", Model)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(piped))
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.strip() == "Yes."
+    assert heard[0] == model
+    assert asked in heard[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "models"),
+    [
+        (["sprout-s", "sprout-m"], ("sprout-s", "sprout-m")),
+        (["sprout-s", "--port", "1", "sprout-m"], ("sprout-s", "sprout-m")),
+        (["--model", "sprout-m", "--model", "sprout-s"], ("sprout-m", "sprout-s")),
+        (["sprout-s", "--model", "sprout-s"], ("sprout-s",)),
+        ([], ()),
+    ],
+)
+def test_a_server_takes_its_models_as_words_or_by_the_option(arguments, models):
+    assert serve.models_of(parser().parse_args(["serve", *arguments])) == models
 
 
 def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):

@@ -24,17 +24,17 @@ from langchain_gemma_jax import (
     DeadlineError,
     GuardError,
     GuardWarning,
+    HostLostError,
     ServerError,
     ServerUnreachableError,
-    chat_model,
 )
 from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
-from langchain_gemma_jax.client.addresses import address_of
-from langchain_gemma_jax.client.remote_model import remote_model
+from langchain_gemma_jax.client.remote_model import answerer_at
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.host.warning_sink import warn, warning_sink
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from langchain_gemma_jax.wire.addresses import address_of
 from tests.chat.scripted import ScriptedEngine
 from tests.serving import serving
 
@@ -125,6 +125,22 @@ async def test_an_answer_that_breaks_off_is_one_typed_error(tmp_path, sends):
             assert "went away in the middle" in str(error)
 
 
+async def test_whoever_has_heard_from_a_group_of_hosts_hears_that_its_leader_is_lost(tmp_path):
+    of_group = HEAD.replace(b"\r\n\r\n", b"\r\nX-Gemma-Jax-Hosts: 4\r\n\r\n")
+    for number, sends in enumerate(((of_group,), (of_group + CHUNK,))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with answering(folder, *sends) as server:
+            for error in await every_way(ChatGemmaJax(server=server)):
+                assert type(error) is HostLostError
+                assert "leads the group of 4" in str(error)
+                assert error.is_retryable
+    for path in folder.iterdir():
+        path.unlink()
+    with answering(folder) as server:  # it has answered before, and this time it says nothing at all
+        assert {type(error) for error in await every_way(ChatGemmaJax(server=server))} == {HostLostError}
+
+
 async def test_what_is_no_server_of_ours_is_said(tmp_path):
     for number, sent in enumerate((b"SSH-2.0\r\n", b"HTTP/1.1 404 Nope\r\ncontent-length: 2\r\n\r\nno")):
         folder = tmp_path / str(number)
@@ -182,7 +198,7 @@ def test_keys(tmp_path, monkeypatch):
             with pytest.raises(ApiKeyError):
                 ChatGemmaJax(server=at, api_key=key).invoke("Hi")
         assert engine.submitted[0]["scope"] == "key:me/a"
-        assert KEY not in repr(remote_model(at, ChatGemmaJax(server=at, api_key=KEY).api_key))
+        assert KEY not in repr(answerer_at(at, ChatGemmaJax(server=at, api_key=KEY).api_key))
 
 
 def test_the_server_is_part_of_what_a_cache_goes_by():
@@ -245,7 +261,7 @@ async def test_models_are_named_as_their_caller_names_them(tmp_path, monkeypatch
 def test_the_head_says_whose_conversation_it_is_and_how_long_there_is():
     def asked(model: ChatGemmaJax, **given: object) -> dict[str, str]:
         options = model._options(None, given)
-        request = remote_model(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
+        request = answerer_at(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
         first, *fields = request.request.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
         assert first == "POST /gemma-jax/1/answer HTTP/1.1"
         return dict(field.split(": ", 1) for field in fields)
@@ -280,7 +296,7 @@ async def test_what_the_engine_would_warn_of_in_this_process_reaches_it(tmp_path
         with pytest.warns() as found:
             list(model.stream("Hi"))
         assert {(each.category, str(each.message)) for each in found} == {(k, f"a {k.__name__}") for k in kinds}
-        assert {each.filename for each in found} == {chat_model.__file__}
+        assert {each.filename for each in found} == {__file__}
         with pytest.warns(GuardWarning) as found:  # of a model it is said once
             await model.ainvoke("Hi")
         assert len(found) == 1

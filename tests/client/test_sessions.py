@@ -5,10 +5,10 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from langchain_gemma_jax.client.addresses import Address
 from langchain_gemma_jax.client.exchange import WireRequest
-from langchain_gemma_jax.client.message_forms import messages_out
 from langchain_gemma_jax.client.sessions import session_of
+from langchain_gemma_jax.wire.addresses import Address
+from langchain_gemma_jax.wire.message_forms import messages_out
 
 SYSTEM, HELLO = SystemMessage("Be brief."), HumanMessage("Hello!", id="1")
 LATER = [SYSTEM, HumanMessage("Hello!", id="2"), AIMessage("Hi."), HumanMessage("And then?")]

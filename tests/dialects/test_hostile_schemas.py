@@ -23,7 +23,6 @@ from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.nodes import Grammar
-from langchain_gemma_jax.grammar.schema import json_schema
 from tests.dialects import hostile
 from tests.dialects.vocabulary import tokenizer
 from tests.dialects.walks import allowed, constraints, tokens_of
@@ -186,12 +185,6 @@ TAKEN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def _patient(monkeypatch):
-    """The package's own limit is of any machine: what is taken on a quiet one may be too much for one that is busy."""
-    monkeypatch.setattr(json_schema, "SECONDS", 20 * json_schema.SECONDS)
-
-
 def bounded(measured: Callable[[], float]) -> None:
     """Do something that says the seconds that it took: they have to be few, and so has the memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -226,7 +219,6 @@ def test_refused_as_a_tool(name):
     bounded(partial(seconds, refused))
 
 
-@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN)
 def test_taken(schema):
     def taken():
@@ -238,7 +230,6 @@ def test_taken(schema):
 DIALECTS = [None, GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect()]
 
 
-@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name if dialect else "JSON")
 def test_of_seven_hundred_optional_members_any_can_be_written(dialect):
     names = [f"p{number}" for number in range(700)]

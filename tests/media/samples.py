@@ -38,6 +38,13 @@ def png(width: int = 2, height: int = 2, data: bytes | None = None) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", stream) + chunk(b"IEND", b"")
 
 
+def scanned_jpeg(scans: int, side: int = 64) -> bytes:
+    """A progressive JPEG of one colour with so many more scans, in which there is nothing."""
+    whole = encoded("JPEG", np.full((side, side), 128, np.uint8), progressive=True)
+    last = whole[whole.rindex(b"\xff\xda") : -2]
+    return whole[:-2] + last * scans + whole[-2:]
+
+
 def wav(samples: np.ndarray, rate: int = 16_000, width: int = 2) -> bytes:
     """A WAV file of samples from -1 to 1, [sample] or [sample, channel]."""
     scaled = np.round(np.clip(samples, -1, 1 - 2.0 ** (1 - 8 * width)) * 2.0 ** (8 * width - 1)).astype(np.int64)
@@ -65,7 +72,29 @@ def pdf(pages: int = 1, side: int = 200) -> bytes:
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Count {pages}/Kids[{kids}]>>".encode()]
     for number in range(pages):
         page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {side} {side}]/Contents {4 + 2 * number} 0 R>>"
-        objects += [page.encode(), b"<</Length %d>>stream\n%s\nendstream" % (len(draw), draw)]
+        objects += [page.encode(), _stream(draw)]
+    return _pdf_of(objects)
+
+
+def nested_pdf(width: int, depth: int) -> bytes:
+    """A small PDF that fills its page ``width ** depth`` times: forms that show so many times the next form."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Count 1/Kids[3 0 R]>>"]
+    objects.append(
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>>>>>"
+    )
+    objects.append(_stream(b"/X Do"))
+    for number in range(6, 6 + depth):
+        inner = b"/Type/XObject/Subtype/Form/BBox[0 0 200 200]/Resources<</XObject<</X %d 0 R>>>>" % number
+        objects.append(_stream(b"/X Do " * width, inner))
+    objects.append(_stream(b"0 0 0 rg 20 20 160 160 re f", b"/Type/XObject/Subtype/Form/BBox[0 0 200 200]"))
+    return _pdf_of(objects)
+
+
+def _stream(content: bytes, more: bytes = b"") -> bytes:
+    return b"<<%s/Length %d>>stream\n%s\nendstream" % (more, len(content), content)
+
+
+def _pdf_of(objects: list[bytes]) -> bytes:
     out, places = b"%PDF-1.4\n", []
     for number, each in enumerate(objects, 1):
         places.append(len(out))

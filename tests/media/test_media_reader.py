@@ -91,12 +91,16 @@ def test_a_conversation_has_only_so_many():
     reader = MediaReader(limits=MediaLimits(media=3, total_pixels=2_000))
     one = (block(encoded()), (Picture(pixels(20, 20)),))
     sound = (block(b"", "audio"), (Sound(np.zeros(9_000, np.float32)),) * 2)
-    reader.check([one, sound])
+    tally = reader.tally()
+    tally.add(*one)
+    tally.add(*sound)
     with pytest.raises(MediaLimitError, match="more than the 3 ") as found:
-        reader.check([one, sound, one])
+        tally.add(*one)
     assert (found.value.at, found.value.limit) == (AT, "media")
+    tally = reader.tally()
+    tally.add(*one)
     with pytest.raises(MediaLimitError, match="2,000 pixels"):
-        reader.check([one, (one[0], (Picture(pixels(50, 40)),))])
+        tally.add(one[0], (Picture(pixels(50, 40)),))
 
 
 def test_errors_are_the_same_in_another_process():

@@ -36,7 +36,10 @@ def test_the_size_is_the_one_that_is_decoded(kind, how):
         (b"hello", "begin with b'hello'"),
         (pdf(), 'type "file"'),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
-        (b"II*\0" + b"\0" * 99, "begin with"),  # TIFF
+        (b"II*\0" + b"\0" * 99, "found TIFF, which is not read"),
+        (b"MM\0*" + b"\0" * 99, "found TIFF, which is not read"),
+        (b"\0\0\0 ftypavif" + b"\0" * 99, "found AVIF, which is not read"),
+        (b"\0\0\0 ftypheic" + b"\0" * 99, "found HEIF or another of its family"),
         (b"8BPS" + b"\0" * 99, "begin with"),  # Photoshop's
         (wav(pixels()[0, :, 0] / 300), "begin with"),
         (png(0, 5, b""), "broken or truncated"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.media.resampling import resampled
+from langchain_gemma_jax.media.resampling import Resampler, resampled
 from tests.media.samples import tone
 
 RATES = [8_000, 11_025, 12_345, 22_050, 24_000, 44_100, 44_101, 48_000, 96_000, 192_000]
@@ -41,3 +41,18 @@ def test_a_steady_level_and_silence_stay():
 def test_the_same_rate_is_the_same_sound():
     sound = tone(440).astype(np.float32)
     assert resampled(sound, 16_000, 16_000) is sound
+
+
+def test_in_whichever_pieces_a_sound_comes_it_is_the_same():
+    numbers = np.random.default_rng(2)
+    for rate in (8_000, 44_100, 48_000, 192_000):
+        sound = numbers.normal(size=rate // 3).astype(np.float32)
+        whole = resampled(sound, rate, 16_000)
+        assert len(whole) == -(-len(sound) * 16_000 // rate)
+        for most in (1, 700, 20_000):
+            resampler, begin = Resampler(rate, 16_000), 0
+            while begin < len(sound):
+                end = begin + (int(numbers.integers(0, most)) if most > 1 else 5_000)
+                resampler.hear(sound[begin:end])
+                begin = end
+            np.testing.assert_allclose(resampler.heard(), whole, atol=1e-5)

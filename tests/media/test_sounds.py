@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import InstallationError, MediaLimitError, UnreadableMediaError
+from langchain_gemma_jax.media.budget import memory
+from langchain_gemma_jax.media.medium import SAMPLE_RATE
+from langchain_gemma_jax.media.resampling import Resampler
 from langchain_gemma_jax.media.sounds import looks_like_sound, read_sound
+from langchain_gemma_jax.stopping import Stop, StoppedError
 from tests.media.samples import encoded, pdf, tone, wav
 
 AT = "messages[2].content[1]"
@@ -78,6 +83,44 @@ def test_an_hour_of_silence_that_is_packed_is_refused():
     assert len(out.getvalue()) < 100_000
     with pytest.raises(MediaLimitError, match="3,600 seconds"):
         read(out.getvalue(), 600.0)
+
+
+@pytest.mark.long
+def test_a_sound_of_a_high_rate_takes_the_memory_of_what_is_heard():
+    """A minute of silence in 192 kHz is 44 MiB as numbers, of which a few pieces are there at a time."""
+    soundfile = pytest.importorskip("soundfile")
+    out = io.BytesIO()
+    soundfile.write(out, np.zeros(60 * 192_000, np.int16), 192_000, format="FLAC")
+    for data in (out.getvalue(), wav(np.zeros(60 * 192_000), rate=192_000, width=1)):
+        tracemalloc.start()
+        heard = read(data)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert heard.shape == (60 * SAMPLE_RATE,)
+        assert most < len(data) + 2 * heard.nbytes + (8 << 20)
+
+
+def test_samples_of_all_channels_are_counted():
+    data = bytearray(wav(np.zeros((10, 32)), rate=192_000))
+    struct.pack_into("<I", data, 40, 2 * 32 * 192_000 * 60)
+    with pytest.raises(MediaLimitError, match="368,640,000 samples in all its channels") as found:
+        read(bytes(data))
+    assert (found.value.at, found.value.limit) == (AT, "samples")
+
+
+def test_a_sound_that_nobody_waits_for_is_not_heard_to_its_end(monkeypatch):
+    stop, pieces = Stop(), []
+
+    def hear(self, samples):
+        pieces.append(len(samples))
+        if len(pieces) == 2:
+            stop.ask()
+
+    monkeypatch.setattr(Resampler, "hear", hear)
+    with stop.over_this_work(), pytest.raises(StoppedError):
+        read(wav(np.zeros(16_000 * 30)))
+    assert len(pieces) == 2
+    assert memory().held == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from langchain_gemma_jax.errors import MediaAccessError, MediaError, MediaLimitError, UnreadableMediaError
 from langchain_gemma_jax.media.web_links import LinkReader, is_public
+from langchain_gemma_jax.stopping import Stop, StoppedError
 
 AT = "messages[0].content[0]"
 
@@ -209,6 +210,43 @@ def test_a_name_that_nobody_resolves_takes_no_longer_than_it_may():
     with pytest.raises(MediaLimitError, match="longer than it may"):
         read("http://public.example/", reader=LinkReader(resolve=hanging), seconds=0.2)
     assert time.monotonic() - begun < 30
+    told.set()
+
+
+def test_a_resolver_that_says_nonsense_has_found_nothing():
+    def failing(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:  # noqa: A002
+        raise ValueError("of a resolver's own")
+
+    said = [[()], [(2, 1, 6, "", ("not an address", 80))], [(2, 1, 6, "", ())], [None], [7], 7, None, "127.0.0.1"]
+    for resolver in (failing, *(lambda *_, told=told, **__: told for told in said)):
+        with pytest.raises(UnreadableMediaError, match=r"no machine called 'public\.example'"):
+            read("http://public.example/", reader=LinkReader(resolve=resolver))
+
+
+def test_whoever_waits_for_a_link_is_stopped(server):
+    told, asked = threading.Event(), threading.Event()
+
+    def hanging(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:  # noqa: A002
+        asked.set()
+        told.wait(60)
+        return []
+
+    ways = [("/", LinkReader(resolve=hanging), asked.is_set), ("/slow-body", READER, lambda: bool(server.asked))]
+    for path, reader, begun in ways:
+        stop, raised = Stop(), []
+
+        def wait_for_link(path=path, reader=reader, stop=stop, raised=raised) -> None:
+            with stop.over_this_work(), pytest.raises(StoppedError):
+                read(server.here + path, reader=reader)
+            raised.append(True)
+
+        waiting = threading.Thread(target=wait_for_link)
+        waiting.start()
+        while not begun():
+            time.sleep(0.001)
+        stop.ask()
+        waiting.join()
+        assert raised
     told.set()
 
 

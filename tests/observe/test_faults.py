@@ -10,7 +10,7 @@ import pytest
 
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.events import ModelEvicted, ModelLoaded, Tripped
-from langchain_gemma_jax.engine.base.guards import KINDS
+from langchain_gemma_jax.engine.base.guards import KINDS, CompileCost
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.executables.remembered import CompileCosts
 from langchain_gemma_jax.engine.residency.served import Served
@@ -76,7 +76,7 @@ class Ground:
     def cold_start(self, app: str) -> None:
         """What is needed is not there, and takes longer to compile than there is time."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Library, "cold_seconds", lambda *_: 120.0)
+            patch.setattr(Library, "cold_cost", lambda *_: CompileCost(120.0))
             self.ask(app, timeout=60)
 
 

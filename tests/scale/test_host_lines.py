@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from contextlib import ExitStack, suppress
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ from langchain_gemma_jax import InputError, InstallationError
 from langchain_gemma_jax.cli.command import main, parser
 from langchain_gemma_jax.cli.serving.group_options import group_of
 from langchain_gemma_jax.errors import HostLostError
-from langchain_gemma_jax.scale.hosts import group, line
+from langchain_gemma_jax.scale.hosts import group
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 from langchain_gemma_jax.scale.hosts.group import GroupPlan
 from langchain_gemma_jax.scale.hosts.leader import HostPrograms, Leader
 from langchain_gemma_jax.scale.hosts.line import Line
@@ -26,21 +28,21 @@ from tests.scale.host_group import two_ports
 KEY, OTHER = b"k" * 32, b"o" * 32
 
 
-def ends() -> tuple[Connection, Connection]:
+def ends() -> tuple[FrameSocket, FrameSocket]:
     one, other = socket.socketpair()
-    return Connection(one.detach()), Connection(other.detach())
+    return FrameSocket(one), FrameSocket(other)
 
 
 def lines(leads_with: bytes = KEY, follows_with: bytes = KEY) -> list[object]:
     """Both ends of a line, or the errors of those who make them."""
     one, other = ends()
 
-    def made(side: tuple[Connection, bytes]) -> object:
-        connection, key = side
+    def made(side: tuple[FrameSocket, bytes]) -> object:
+        frames, key = side
         try:
-            return Line(connection, key, leads=connection is one)
+            return Line(frames, key, leads=frames is one)
         except HostLostError as error:
-            connection.close()
+            frames.close()
             return error
 
     with ThreadPoolExecutor(2) as threads:
@@ -67,7 +69,7 @@ def test_a_line_is_no_mirror(monkeypatch):
 
     def mirror() -> None:
         for _ in range(2):
-            other.send_bytes(other.recv_bytes())
+            other.send_bytes(other.recv_bytes(4096, 60.0), 60.0)
 
     thread = threading.Thread(target=mirror)
     thread.start()
@@ -79,8 +81,8 @@ def test_a_line_is_no_mirror(monkeypatch):
 @pytest.mark.parametrize("what", ["changed", "repeated", "cut", "made up"])
 def test_a_frame_of_somebody_else_ends_the_line(what):
     leader, follower = lines()
-    connection, kept = leader._connection, []
-    leader._connection = type("Kept", (), {"send_bytes": lambda _, frame: kept.append(frame)})()
+    sender, kept = leader._frames, []
+    leader._frames = type("Kept", (), {"send_bytes": lambda _, frame, __: kept.append(frame)})()
     leader.send({"do": "end"})
     frame = kept[0]
     sent = {
@@ -90,16 +92,16 @@ def test_a_frame_of_somebody_else_ends_the_line(what):
         "made up": [bytes(32) + frame[32:]],
     }
     for each_frame in sent[what]:
-        connection.send_bytes(each_frame)
+        sender.send_bytes(each_frame, 60.0)
     if what == "repeated":
         follower.receive()
     with pytest.raises(HostLostError, match="was not sent by its other end"):
         follower.receive()
 
 
-def test_silence_and_a_broken_line_are_a_loss(monkeypatch):
+def test_silence_and_a_broken_line_are_a_loss():
     leader, follower = lines()
-    monkeypatch.setattr(line, "SILENCE", 0.05)
+    follower.patience = 0.05
     with pytest.raises(HostLostError, match=r"nothing came for 0\.05 s"):
         follower.receive()
     leader.close()
@@ -158,8 +160,7 @@ def plan(port: int, number: int, key: bytes = KEY, hosts: int = 2) -> GroupPlan:
     return GroupPlan(hosts, number, f"127.0.0.1:{port}", key)
 
 
-def test_followers_come_to_their_leader_and_strangers_do_not(monkeypatch):
-    monkeypatch.setattr(line, "SILENCE", 1.0)
+def test_followers_come_to_their_leader_and_strangers_do_not():
     port = two_ports()
     with ThreadPoolExecutor(3) as threads:
         stranger = threads.submit(group._to_leader, plan(port, 1, OTHER, 3))
@@ -183,11 +184,119 @@ def test_followers_come_to_their_leader_and_strangers_do_not(monkeypatch):
             end.close()
 
 
-def test_other_versions_are_refused_at_both_ends(monkeypatch):
-    port, versions = two_ports(), iter((["one"], ["another"], ["another"]))
-    monkeypatch.setattr(group, "_versions", lambda: next(versions))
+STRANGERS = (b"", b"\0", b"GET / HTTP/1.1\r\nHost: leader\r\n\r\n", b"\0\0\0\x20" + bytes(32), b"\xff" * 5000)
+
+
+def test_a_group_forms_while_strangers_hold_on_to_its_door():
+    """They connect and send nothing, one byte, garbage, or what a host would send, and none lets go by itself."""
+    port, hosts = two_ports(), 4
+    with ThreadPoolExecutor(hosts) as threads, ExitStack() as held:
+        leader = threads.submit(group._followers, plan(port, 0, hosts=hosts))
+        strangers = []
+        for number in range(50):
+            while True:
+                try:
+                    strangers.append(held.enter_context(socket.create_connection(("127.0.0.1", port + 1))))
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.01)  # the leader does not listen yet
+            strangers[-1].sendall(STRANGERS[number % len(STRANGERS)])
+        followers = [threads.submit(group._to_leader, plan(port, number, hosts=hosts)) for number in range(1, hosts)]
+        lines = leader.result()
+        for end in (*lines, *(follower.result() for follower in followers)):
+            end.close()
+        assert len(lines) == hosts - 1
+        for stranger in strangers:
+            stranger.settimeout(None)
+            with suppress(ConnectionResetError):
+                while stranger.recv(4096):  # the leader has shown nobody anything but what it begins with
+                    pass
+
+
+def test_more_strangers_than_there_is_room_for_make_way_for_whoever_comes_last(monkeypatch):
+    monkeypatch.setattr(group, "_AT_ONCE", 3)
+    port = two_ports()
+    with ThreadPoolExecutor(2) as threads, ExitStack() as held:
+        leader = threads.submit(group._followers, plan(port, 0))
+        for _ in range(20):
+            with suppress(ConnectionRefusedError):
+                held.enter_context(socket.create_connection(("127.0.0.1", port + 1)))
+        follower = threads.submit(group._to_leader, plan(port, 1))
+        for end in (*leader.result(), follower.result()):
+            end.close()
+
+
+def test_a_follower_tries_again_after_whatever_was_not_its_leader():
+    """Something else listens at the port first: it hangs up, or says something that no leader says."""
+    port = two_ports()
     with ThreadPoolExecutor(2) as threads:
-        ends = [threads.submit(group._to_leader, plan(port, 1)), threads.submit(group._followers, plan(port, 0))]
+        with socket.create_server(("127.0.0.1", port + 1)) as other:
+            follower = threads.submit(group._to_leader, plan(port, 1))
+            for said in (b"", b"\0", b"\xff" * 40, b"\0\0\0\x05hello"):
+                with other.accept()[0] as came:
+                    came.sendall(said)
+        leader = threads.submit(group._followers, plan(port, 0))
+        for end in (*leader.result(), follower.result()):
+            end.close()
+
+
+def test_a_follower_that_went_away_before_the_others_came_may_come_again():
+    port = two_ports()
+    with ThreadPoolExecutor(3) as threads:
+        leader = threads.submit(group._followers, plan(port, 0, hosts=3))
+        gone = come(plan(port, 1, hosts=3))
+        gone.close()
+        followers = [threads.submit(group._to_leader, plan(port, number, hosts=3)) for number in (1, 2)]
+        for end in (*leader.result(), *(follower.result() for follower in followers)):
+            end.close()
+
+
+def come(as_one: GroupPlan) -> Line:
+    """A line to the leader, which has let this follower in."""
+    while True:
+        try:
+            frames_there = group._frames(socket.create_connection(("127.0.0.1", as_one.address[1] + 1)))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    found = Line(frames_there, as_one.key, leads=False)
+    found.send({"do": "hello", "number": as_one.number, "versions": group._versions()})
+    assert found.receive()[0] == {"do": "beat"}
+    return found
+
+
+def test_half_a_frame_is_silence():
+    one, other = socket.socketpair()
+    reader = FrameSocket(one)
+    other.sendall(b"\0")
+    for until in (None, time.monotonic()):
+        with pytest.raises(TimeoutError):
+            reader.recv_bytes(100, 0.01, until)
+    other.close()
+    with pytest.raises(EOFError):
+        reader.recv_bytes(100, 60.0)
+    one, other = socket.socketpair()
+    sender, reader, large = FrameSocket(one), FrameSocket(other), b"x" * 3_000_000  # more than a socket holds
+    with ThreadPoolExecutor(1) as threads:
+        sending = threads.submit(sender.send_bytes, large, 60.0)
+        assert reader.recv_bytes(len(large), 60.0) == large
+        sending.result()
+    with pytest.raises(TimeoutError, match="nothing was taken"):
+        sender.send_bytes(large, 0.01)
+    with pytest.raises(OSError, match="a frame of 3000000 bytes came, where 100 are the most"):
+        reader.recv_bytes(100, 60.0)
+
+
+def test_other_versions_are_refused_at_both_ends(monkeypatch):
+    port, of_leader = two_ports(), threading.local()
+    monkeypatch.setattr(group, "_versions", lambda: ["one"] if getattr(of_leader, "yes", False) else ["another"])
+
+    def lead() -> object:
+        of_leader.yes = True
+        return group._followers(plan(port, 0))
+
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(group._to_leader, plan(port, 1)), threads.submit(lead)]
         for end in ends:
             with pytest.raises(InstallationError, match="Install the same on all hosts"):
                 end.result(20)

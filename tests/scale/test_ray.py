@@ -18,8 +18,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_gemma_jax import ChatGemmaJax, ServerUnreachableError
-from langchain_gemma_jax.client.message_forms import messages_out
 from langchain_gemma_jax.client.sessions import session_of
+from langchain_gemma_jax.wire.message_forms import messages_out
 from tests.serving import asked
 
 ROOT = Path(__file__).parents[2]

@@ -11,14 +11,14 @@ import socket
 import pytest
 
 from langchain_gemma_jax import errors
-from langchain_gemma_jax.client.error_forms import error_in
-from langchain_gemma_jax.client.exchange import PATH
 from langchain_gemma_jax.server.apis.caller import ServedModels
 from langchain_gemma_jax.server.app import GemmaJaxApp
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.problems import problem_of
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire.addresses import PATH
+from langchain_gemma_jax.wire.error_forms import error_in
 from tests.serving import asked, connected, serving
 
 ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdef"
@@ -67,7 +67,10 @@ def test_a_failure_that_nobody_foresaw_is_told_and_not_shown(at, says, caplog):
     for path, body in PUBLIC.items():
         status, found, _ = asked(at, path, body)
         assert (status, "secret" in json.dumps(found)) == (500, False)
-    assert "KeyError" in caplog.text
+    assert "KeyError in test_app.py" in caplog.text
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_every_kind_of_error_has_a_status():
@@ -85,7 +88,13 @@ def test_paths_and_methods(at, says):
     assert [each["id"] for each in asked(at, "/v1/models")[1]["data"]] == ["sprout-s"]
     assert asked(at, "/v1/models/sprout-s")[1]["max_input_tokens"] == 4095
     assert "gemma_jax_engine_up" in asked(at, "/metrics")[1]
-    assert asked(at, "/nowhere")[1]["error"]["code"] == "no_such_path"
+    nowhere = asked(at, "/nowhere")[1]["error"]
+    assert nowhere["code"] == "no_such_path"
+    assert nowhere["message"].startswith(
+        "There is no '/nowhere' here. There are /health, /ready, /metrics, /v1/models, "
+    )
+    assert "/v1/chat/completions" in nowhere["message"]
+    assert "docs/" not in nowhere["message"]
     for path in (*PUBLIC, NATIVE):
         assert asked(at, path)[0] == 405
     assert asked(at, "/health", {})[0] == 405
@@ -172,7 +181,11 @@ def test_nothing_is_answered_without_a_key_and_each_has_a_scope_of_its_own(says)
         assert [each["scope"] for each in engine.submitted] == ["key:alice/", "key:bob/", "key:bob/team"]
 
 
-@pytest.mark.parametrize("headers", [{"origin": "https://evil.example"}, {"host": "evil.example"}, {"host": "["}])
+@pytest.mark.parametrize("headers", [
+    {"origin": "https://evil.example"}, {"host": "evil.example"}, {"host": "["}, {"host": "evil.example@localhost"},
+    {"host": "localhost#evil.example"}, {"host": "localhost/evil.example"}, {"host": "localhost?evil.example"},
+    {"host": "localhost:1@evil.example"}, {"host": "localhost evil.example"}, {"host": "localhost:port"},
+])  # fmt: skip
 def test_pages_in_a_browser_are_refused(at, headers):
     for path in (CHAT, "/health"):
         assert asked(at, path, HELLO if path == CHAT else None, headers)[0] == 403
@@ -292,3 +305,22 @@ def test_what_is_no_http_gets_json_or_nothing(at):
             assert b"application/json" in head, (sent[:60], got[:200])
             json.loads(body)
     assert asked(at, "/health")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]:8000", "[::1]"])
+def test_this_machine_by_each_of_its_names_is_answered(at, host):
+    assert asked(at, "/health", headers={"host": host})[0] == 200
+
+
+def test_a_head_is_as_large_as_it_may_be_and_no_larger(at, says):
+    says("Hello<turn|>")
+    for fields, status in (
+        ([f"X-{number}: a" for number in range(90)], b" 200 "),
+        ([f"X-{number}: a" for number in range(10_000)], b" 431 "),
+        (["X: " + "a" * 60_000], b" 200 "),
+        (["X: " + "a" * 100_000], b" 431 "),
+    ):
+        with connected(at) as line:
+            line.sendall("\r\n".join(["GET /health HTTP/1.1", "Host: localhost", *fields, "", ""]).encode())
+            found = line.recv(65536)
+        assert status in found or (status == b" 431 " and b" 400 " in found), found[:200]

@@ -121,3 +121,29 @@ def test_a_client_that_leaves_frees_its_rows(tmp_path):
 def test_each_server_has_its_own_bounds():
     assert bounded_by(SHORT).limits.head_s == 0.3
     assert bounded_by(ServerLimits()).limits.head_s == 20.0
+
+
+def test_whoever_asks_how_the_server_is_gets_in_beside_all_others(says):
+    says()
+    with serving(None, limits=ServerLimits(connections=3, probes=2, drain_s=1)) as server:
+        at = server.listening.shown
+        asked(at, "/health")
+        lines = [connected(at) for _ in range(3)]  # which say nothing
+        until(lambda: len(bounded_connections(server)) == 3)
+        for _ in range(4):
+            assert asked(at, "/health")[0] == 200
+            assert asked(at, "/ready")[0] == 200
+            with connected(at) as other:
+                other.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert b'"code": "busy"' in ended(other)
+        silent = [connected(at) for _ in range(20)]  # and want those places too
+        assert asked(at, "/health")[0] == 200
+        for line in silent:
+            assert b'"code": "busy"' in ended(line)
+        for line in (*lines, *silent):
+            line.close()
+        until(lambda: asked(at, "/v1/models")[0] == 200)
+
+
+def bounded_connections(server) -> set[object]:
+    return server._server.server_state.connections

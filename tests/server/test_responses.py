@@ -86,3 +86,15 @@ def test_what_is_not_possible_is_said(at, says, change, said):
 
 def test_nothing_is_told_of_what_has_not_begun():
     assert OutputItems().done == []
+
+
+def test_what_was_called_in_one_go_is_one_message_that_is_made_once(monkeypatch):
+    from langchain_gemma_jax.server.apis import response_items
+
+    made: list[object] = []
+    kind = response_items.AIMessage
+    monkeypatch.setattr(response_items, "AIMessage", lambda *told, **how: made.append(kind(*told, **how)) or made[-1])
+    item = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
+    (found,) = response_items.response_input(None, [item] * 500)
+    assert made == [found]
+    assert len(found.tool_calls) == 500

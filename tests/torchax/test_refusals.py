@@ -39,6 +39,30 @@ def test_layers_of_which_some_keep_something_else(tmp_path):
         load(f"torchax:{tmp_path}")
 
 
+def test_the_cause_is_named_where_a_models_code_cannot_be_served(tmp_path):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 407}
+    convolving = COMMON | {"vocab_size": 407, "num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]}
+    for config, model, fields, says in (
+        ("FalconConfig", "FalconForCausalLM", sizes | {"eos_token_id": 2},
+         "A model of the kind 'falcon' cannot be served: .* a list of attentions of its own, which takes no other"),
+        ("OPTConfig", "OPTForCausalLM", sizes | {"ffn_dim": 48, "word_embed_proj_dim": 32},
+         "OPTForCausalLM cannot be served: its head calls layer 0 by itself, and not by the body"),
+        ("Lfm2Config", "Lfm2ForCausalLM", convolving, "asks its cache for 'get_conv_state', which is no part of"),
+        ("BloomConfig", "BloomForCausalLM", {"vocab_size": 407, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+         "BloomForCausalLM cannot be served: its code asks its cache for 'get_mask_sizes', to make a mask of its own"),
+        ("GPT2Config", "GPT2LMHeadModel", {"vocab_size": 407, "n_embd": 32, "n_layer": 2, "n_head": 4},
+         "GPT2LMHeadModel cannot be served: its head asks its body for 'cross_attentions', and is given hidden states"),
+    ):  # fmt: skip
+        folder = tmp_path / model
+        folder.mkdir()
+        save(folder, config, model, **fields)
+        with pytest.raises(UnsupportedModelError, match=says) as caught:
+            load(f"torchax:{folder}")
+        assert "PassCache" not in str(caught.value)
+        assert "object has no attribute" not in str(caught.value)
+        assert "gemma_jax" not in str(caught.value)
+
+
 def test_an_encoder_with_a_decoder(tmp_path):
     sizes = {"d_model": 32, "d_ff": 48, "d_kv": 8, "num_heads": 4, "num_layers": 1, "vocab_size": 407}
     save(tmp_path, "T5Config", "T5ForConditionalGeneration", **sizes)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import Any, Literal, get_args
+from enum import Enum
+from typing import Any, Literal, cast, get_args
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import JsonOutputKeyToolsParser, JsonOutputParser, PydanticOutputParser
 from langchain_core.output_parsers.openai_tools import PydanticToolsParser
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator, RunnableLambda, RunnableMap
+from langchain_core.utils.json import parse_json_markdown
 from langchain_core.utils.pydantic import is_basemodel_subclass
 from pydantic import TypeAdapter
 
@@ -65,6 +67,8 @@ class Structure:
             found: Runnable[AIMessage, Any] = whole | JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
         elif model is not None:
             return whole | PydanticOutputParser(pydantic_object=model)
+        elif isinstance(self.schema, type) and issubclass(self.schema, Enum):
+            return whole | RunnableLambda(_member_of(self.schema))
         else:
             found = whole | JsonOutputParser()
         if isinstance(self.schema, type) and is_dataclass(self.schema):
@@ -88,6 +92,16 @@ def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AI
             return found | {"parsed": None, "parsing_error": error}
 
     return RunnableMap(raw=model) | RunnableLambda(read, aread)
+
+
+def _member_of(kind: type[Enum]) -> Callable[[AIMessage], Enum]:
+    """Return a maker of an enum's members from whole answers: half a value is none."""
+    made = _maker(kind)
+
+    def member(answer: AIMessage) -> Enum:
+        return cast("Enum", made(parse_json_markdown(str(answer.text))))
+
+    return member
 
 
 def _maker(made: type) -> Callable[[Mapping[str, Any]], Any]:

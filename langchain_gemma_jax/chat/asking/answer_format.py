@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from langchain_gemma_jax.chat.asking.schemas import Schema, json_schema
 from langchain_gemma_jax.dialects import Message
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
 
 _ANY_OBJECT: Schema = {"type": "object"}
 
@@ -59,6 +60,11 @@ def checked_format(response_format: object) -> AnswerFormat | None:
             raise InputError(
                 'response_format: expected {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}; '
                 f"found {response_format!r:.200}."
+            )
+        if isinstance(kind, str) and kind not in {"json_schema", *KINDS}:
+            raise InputError(
+                'response_format: expected {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", ...} or '
+                f"a JSON schema; found the type {kind!r:.100}."
             )
         return AnswerFormat(json_schema(response_format), lenient=strict is False, told=True)
     return AnswerFormat(json_schema(response_format), lenient=False, told=True)

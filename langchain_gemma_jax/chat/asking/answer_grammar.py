@@ -17,6 +17,7 @@ from langchain_gemma_jax.dialects import (
     json_grammar,
 )
 from langchain_gemma_jax.dialects.turn_grammar import Thoughts
+from langchain_gemma_jax.engine.host.users_line import users_line
 from langchain_gemma_jax.grammar.reading import prepare
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | 
             f"A grammar cannot promise all that the tools ask: {shown}. A call that is not as they ask is made an "
             "invalid_tool_call when it is there. strict=True raises instead, strict=False does not look.",
             UnpromisedWarning,
-            stacklevel=3,
+            stacklevel=users_line(),
         )
 
 

@@ -14,9 +14,10 @@ from pydantic import SecretStr
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
 from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
 from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
-from langchain_gemma_jax.config import default_api_key, default_model, default_server, names_by_default
+from langchain_gemma_jax.config import SERVER_OFF, default_api_key, default_model, default_server, names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.host.users_line import users_line
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
@@ -45,10 +46,10 @@ OTHER_NAMES = {
     "repo_id": "model",
 }
 
-OFF = "off"  # as a server: none, but this process
 SERVED = "served"  # as a model: whichever a server serves first
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
+_WHERE = "JAX_PLATFORMS, which says where JAX runs (it takes an accelerator by itself)"
 _ELSEWHERE = {  # what users of other models may have meant
     "num_ctx": "max_context",
     "max_new_tokens": "max_tokens",
@@ -59,6 +60,25 @@ _ELSEWHERE = {  # what users of other models may have meant
     "stop_sequences": "stop",
     "request_timeout": "timeout",
     "torch_dtype": "dtype",
+    "base_url": "server",
+    "api_base": "server",
+    "openai_api_base": "server",
+    "openai_api_key": "api_key",
+    "reasoning_effort": "thinking",
+    "enable_thinking": "thinking",
+    "quantization": "weights",
+    "quantization_config": "weights",
+    "load_in_8bit": 'weights="int8"',
+    "load_in_4bit": 'weights="int4"',
+    "do_sample": "temperature",
+    "format": "response_format, with a call, or with_structured_output",
+    "num_return_sequences": "batch, with the same input several times",
+    "n": "batch, with the same input several times",
+    "device": _WHERE,
+    "device_map": _WHERE,
+    "n_gpu_layers": _WHERE,
+    "num_gpu": _WHERE,
+    "tensor_parallel_size": "devices",
 }
 _NAMES_OF_MODELS = {"model", "repo", "repository", "checkpoint", "ckpt", "pretrained", "weights", "llm"}
 _NOT_OF_MODELS = {"kwargs", "provider", "type", "class", "config"}
@@ -179,6 +199,8 @@ def constructor_arguments(given: Mapping[str, object], known: set[str], whose: s
         InputError: a setting is not possible. The message says what is.
     """
     found = renamed(given)
+    if "server" not in known:
+        _without_server(found.pop("server", None), whose)
     warn_unknown(found, known, whose)
     if "server" in known:
         found["server"] = found.get("server") or default_server()
@@ -186,9 +208,23 @@ def constructor_arguments(given: Mapping[str, object], known: set[str], whose: s
             found["api_key"] = found.get("api_key") or default_api_key()
     if found.get("model") is None:
         routed = "route" in known and found.get("route") is not None
-        unnamed = DEFAULT if found.get("server") in {None, OFF} else SERVED
+        unnamed = DEFAULT if found.get("server") in {None, SERVER_OFF} else SERVED
         found["model"] = AUTO if routed else default_model() or unnamed
     return found | settings_of(found)
+
+
+def _without_server(server: object, whose: str) -> None:
+    """See that no server is asked for by a model that runs in this process alone; say so if the environment does.
+
+    Raises:
+        InputError: one is.
+    """
+    where = f"{whose} runs in this process. ChatGemmaJax alone asks a server"
+    if server not in {None, SERVER_OFF}:
+        raise InputError(f"server={server!r}: {where}; leave it out here.")
+    if (named := default_server()) not in {None, SERVER_OFF}:
+        text = f"GEMMA_JAX_SERVER={named} has no effect here: {where}."
+        warnings.warn(text, UnknownOptionWarning, stacklevel=users_line())
 
 
 def renamed(given: Mapping[str, object]) -> dict[str, object]:
@@ -220,6 +256,8 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
         given["stop"] = stop
     changed = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
+    if not isinstance(found.get("model"), str):
+        raise InputError("model: expected the name of a model, found none.")
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
     strict = cast("bool | None", found.get("strict"))
@@ -261,8 +299,11 @@ def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> No
     for name in sorted(set(given) - known):
         refuse_unknown_model(name, given[name], whose)
         meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
+        if meant == "server" and "server" not in known:  # that of the model, or of a class without any
+            meant = "ChatGemmaJax(server=...)"
         hint = f" Did you mean {meant}?" if meant else ""
-        warnings.warn(f"{whose} takes no {name}: it has no effect.{hint}", UnknownOptionWarning, stacklevel=5)
+        text = f"{whose} takes no {name}: it has no effect.{hint}"
+        warnings.warn(text, UnknownOptionWarning, stacklevel=users_line())
 
 
 def refuse_unknown_model(name: str, value: object, whose: str) -> None:

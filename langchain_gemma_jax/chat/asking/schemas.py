@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
+from langchain_gemma_jax.chat.asking.tight_types import TightJsonSchema, standing_for, tight_schema
 from langchain_gemma_jax.dialects import Json
 from langchain_gemma_jax.errors import InputError
 
@@ -25,6 +27,12 @@ def json_schema(schema: SchemaLike) -> Schema:
     """
     if (full := recursive_schema(schema)) is not None:
         return full
+    if isinstance(schema, type) and issubclass(schema, Enum):
+        return _of_enum(schema)
+    if isinstance(schema, type) and (tight := tight_schema(schema)) is not None:
+        if not issubclass(schema, BaseModel):
+            return {"title": schema.__name__} | tight
+        schema = standing_for(schema, tight)
     if isinstance(schema, Mapping):
         schema = _unwrapped(schema)
         if "function" not in schema and _OF_A_SCHEMA & set(schema):
@@ -40,11 +48,22 @@ def json_schema(schema: SchemaLike) -> Schema:
         ) from error
 
 
+def _of_enum(schema: type[Enum]) -> Schema:
+    """Return the schema of an enum's values."""
+    values = [member.value for member in schema]
+    if not values or not all(isinstance(value, str | int | float | bool | None) for value in values):
+        shown = f"{values!r:.100}" if values else "none"
+        raise InputError(
+            f"schema: expected an Enum whose values are strings or numbers; those of {schema!r} are {shown}."
+        )
+    return {"title": schema.__name__, "enum": cast("list[Json]", values)}
+
+
 def recursive_schema(schema: SchemaLike) -> Schema | None:
     """Return the schema of a pydantic class that refers to itself, where LangChain's conversion ends; or None."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return None
-    found = schema.model_json_schema()
+    found = schema.model_json_schema(schema_generator=TightJsonSchema)
     definitions = found.get("$defs", {})
     if not any(_leads_to(name, name, definitions) for name in definitions):
         return None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel
 
 from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_pydantic
+from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_schema, with_tight_members
 from langchain_gemma_jax.dialects import Json, Tool
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
+from langchain_gemma_jax.stopping import looking
 
 ToolLike: TypeAlias = Any  # whatever convert_to_openai_tool takes: functions, classes, tools, dicts of several forms
 
@@ -27,7 +31,12 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     Raises:
         InputError: a tool is of no form that is known, its name is not possible, or two that differ have the same.
     """
-    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(tools))
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+        raise InputError(
+            f"tools: expected a list of functions, LangChain tools or schemas; found {tools!r:.200}. One alone is put "
+            "into a list, and a function is given itself and not by its name: bind_tools([convert])."
+        )
+    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(looking(tools, 16)))
 
 
 def checked_tools(tools: object) -> tuple[Tool, ...]:
@@ -36,9 +45,7 @@ def checked_tools(tools: object) -> tuple[Tool, ...]:
     Raises:
         InputError: a tool is of no form that is known, or two tools have the same name.
     """
-    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
-        raise InputError(f"tools: expected a list of tools, found {tools!r}.")
-    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(tools))
+    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(cast("Iterable[ToolLike]", tools)))
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
@@ -106,6 +113,30 @@ def _without_titles(value: object) -> object:
     return [_without_titles(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def _tightened(schema: object, parameters: Mapping[str, Any], tight: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as narrow as their types: all of a class of pydantic, or the members of a function."""
+    if isinstance(schema, type) and issubclass(schema, BaseModel) and set(parameters) >= {"properties"}:
+        whole = convert_to_openai_tool(standing_for(schema, tight))["function"]["parameters"]
+        if set(whole.get("properties", ())) == set(parameters["properties"]):  # nothing is injected
+            return cast("dict[str, Any]", whole)
+    return with_tight_members(parameters, tight)
+
+
+def _refuse_names(number: int, tool: ToolLike) -> None:
+    """Refuse what names a tool and is none, of which LangChain says more than helps."""
+    if tool is None or isinstance(tool, str | bytes | int | float):
+        raise InputError(
+            f"tools[{number}]: expected a function, a LangChain tool or a schema; found {tool!r:.200}. Give the "
+            "function itself, and not its name."
+        )
+    if isinstance(tool, type) and issubclass(tool, Enum):
+        raise InputError(
+            f"tools[{number}]: expected a function, a LangChain tool or a schema of an object; found {tool!r}, whose "
+            "values are none. Give it to a parameter of a function; or to with_structured_output, where "
+            'method="json_schema" gives one of its members.'
+        )
+
+
 def _refuse_foreign(number: int, tool: ToolLike) -> None:
     """Refuse what another company's server runs, in the forms of OpenAI and Anthropic."""
     if not isinstance(tool, Mapping) or not isinstance(kind := tool.get("type"), str) or kind in _OF_TOOLS:
@@ -126,6 +157,7 @@ def _refuse_name(number: int, name: str) -> None:
 
 
 def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dict[str, Any]:  # noqa: FBT001  LangChain's word
+    _refuse_names(number, tool)
     _refuse_foreign(number, tool)
     try:
         form = convert_to_openai_tool(tool, strict=strict)
@@ -139,6 +171,8 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dic
             "here: a function, a LangChain tool, or a schema."
         )
     schema = getattr(tool, "args_schema", tool)
+    if not isinstance(tool, Mapping) and (tight := tight_schema(schema)) is not None:
+        form["function"]["parameters"] = _tightened(schema, form["function"]["parameters"], tight)
     if (full := recursive_schema(schema)) is not None:
         form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
     _refuse_name(number, Tool.of(form).name)  # which says what else is wrong with it

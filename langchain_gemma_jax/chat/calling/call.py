@@ -27,6 +27,7 @@ from langchain_gemma_jax.dialects import (
 )
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
+from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import GemmaJaxError
@@ -34,6 +35,8 @@ from langchain_gemma_jax.errors import GemmaJaxError
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
     from langchain_gemma_jax.models.tokenizer import Tokenizer
+
+_LONG, _MANY = 100_000, 1000  # characters and messages of a conversation
 
 
 class AwaitedModel:
@@ -72,7 +75,8 @@ class CallStart:
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.publish(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        arriving = engine().arriving(options.model, options.how_to_load, self._clock)
+        asks = Asking(options.app, options.guards)
+        arriving = engine().arriving(options.model, options.how_to_load, self._clock, asks)
         steps = _named(arriving, options.model)
         try:
             return AwaitedModel(next(steps), steps)
@@ -86,7 +90,7 @@ class CallStart:
         clock, options, spoken = self._clock, self._options, self._spoken
         clock.parts.now("encoding the prompt")
         model = ready_model(served, options)
-        prompt, encoded = model.prompt(options.told(spoken), options, clock.left)
+        prompt, encoded = model.prompt(options.told(spoken), options)
         clock.parts.now("compiling the grammar")
         sampling, limits = model.sampling(prompt, encoded, options)
         generation = engine().submit(
@@ -128,6 +132,12 @@ class Call:
         self._media = media
         self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
         self._answer = AnswerBuilder()
+        self._characters = sum(len(text) for message in spoken for text in message.texts)
+
+    @property
+    def ends_slowly(self) -> bool:
+        """Whether ``finish`` is to be done beside an event loop: all that was said goes into a digest."""
+        return self._characters > _LONG or len(self._spoken) > _MANY
 
     def cancel(self) -> None:
         """Stop the answer: nobody wants it any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
@@ -12,7 +13,7 @@ from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.starting import astart, start
+from langchain_gemma_jax.chat.calling.starting import astart, beside, start
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
 from langchain_gemma_jax.dialects import Event, TextDelta, ThoughtDelta
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -112,7 +113,8 @@ async def astream(
             for each in shown.broken():
                 yield each
             raise
-        outcome = call.finish(done, streamed=True)
+        finish = partial(call.finish, done, streamed=True)
+        outcome = await beside(finish) if call.ends_slowly else finish()
         larger = held.larger(outcome)
     for each in [*shown.of(*held.rest()), *shown.last(outcome)]:
         yield each

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.seams.media_support import PlacedMedium
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
+FAR_TOO_LONG = 4  # times the context: from where on nobody counts by how much
+
 
 @dataclass(frozen=True)
 class ReadyModel:
@@ -49,20 +51,32 @@ class ReadyModel:
         return self.served.model.tokenizer
 
     def prompt(
-        self, messages: Sequence[Message], options: Options, seconds: float | None = None
+        self, messages: Sequence[Message], options: Options, *, counts: bool = False
     ) -> tuple[RenderedPrompt, EncodedPrompt]:
         """Return what the model reads. Its own answers are read as they were generated, if that is still known.
 
-        ``seconds``: how long there is for links to images, if any are fetched.
+        ``counts``: nothing is to be read, so that it may have any length.
+
+        Raises:
+            ContextLengthError: it is much longer than the context. What is a little longer is counted to its end.
         """
+        limit = None if counts else min(options.max_context or self.served.max_context, self.served.max_context)
+
+        def counted(tokens: int) -> None:
+            """Refuse what has at least so many: each message has one, and each token is a few characters at most."""
+            if limit is not None and tokens > FAR_TOO_LONG * limit:
+                raise ContextLengthError(tokens, limit - 1, self._longer(limit), at_least=True)
+
+        counted(len(messages))
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
+        counted(prompt.characters // self.tokenizer.longest_token)
         known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
         if not any(message.media for message in messages):
-            return prompt, prompt.encode(self.tokenizer, known)
-        placed = self._placing(options).placed(messages, seconds)
-        return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest])
+            return prompt, prompt.encode(self.tokenizer, known, counted=counted)
+        placed = self._placing(options).placed(messages)
+        return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest], counted)
 
     def _placing(self, options: Options) -> MediaPlacing:
         from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy

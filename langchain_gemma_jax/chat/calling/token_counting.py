@@ -19,7 +19,7 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     if not told:
         return 0
     options = routed(options, messages, told)
-    _, encoded = ready(options).prompt(options.told(_whole(told)), options)
+    _, encoded = ready(options).prompt(options.told(_whole(told)), options, counts=True)
     return len(encoded.ids)
 
 

@@ -21,6 +21,6 @@ async def awhole_answer(messages: Sequence[BaseMessage], asked: Options, clock: 
     while options is not None:
         call = await astart(messages, options, clock)
         done = await call.generation
-        short = done.generated_tokens < _LONG_ANSWER
+        short = done.generated_tokens < _LONG_ANSWER and not call.ends_slowly
         found, options = ended(call, done) if short else await beside(ended, call, done)
     return found

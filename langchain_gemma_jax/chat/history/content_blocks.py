@@ -96,13 +96,19 @@ def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) 
             _read_other(found, value, speaker, where)
         case _ if kind in _TOLD_ELSEWHERE or kind in _HIDDEN:
             pass
-        case "text-plain":
-            raise InputError(f"{where} holds a block of type 'text-plain' without a text. Give the text itself.")
+        case "text" | "text-plain":
+            raise _textless(str(kind), block.get("text"), where)
         case _:
             raise InputError(
                 f"{where} holds a block of type {kind!r}, which means nothing to this model. Leave it out, or say in a "
                 "block of type 'text' what is in it."
             )
+
+
+def _textless(kind: str, text: object, where: str) -> InputError:
+    found = "no text" if text is None else f"{type(text).__name__} as its text"
+    advice = " Of bytes, text.decode() makes one." if isinstance(text, bytes | bytearray) else ""
+    return InputError(f"{where} holds a block of type {kind!r} with {found}: expected a str.{advice}")
 
 
 def _read_other(found: Blocks, value: Mapping[str, object], speaker: str, where: str) -> None:

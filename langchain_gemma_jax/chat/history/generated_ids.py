@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
 from langchain_gemma_jax.chat.history.messages_in import spoken
 from langchain_gemma_jax.dialects import Message
+from langchain_gemma_jax.stopping import looking
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.model import Model
@@ -74,7 +75,7 @@ def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterat
     The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
     """
     state = hashlib.sha256(json.dumps([scope, dialect]).encode("utf-8", "surrogatepass"))
-    for message in conversation:
+    for message in looking(conversation):
         calls = [(call.name, call.arguments) for call in message.calls]
         value = None if message.result is None else message.result.value
         whole = json.dumps([message.role, *spoken(message), calls, value], sort_keys=True, default=repr)

@@ -9,10 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
-from langchain_gemma_jax.dialects import MediaPart, Message
+from langchain_gemma_jax.dialects import Message
 from langchain_gemma_jax.errors import InputError, MediaError
+from langchain_gemma_jax.media.budget import Lease, leased
 from langchain_gemma_jax.media.media_reader import MediaReader
 from langchain_gemma_jax.media.medium import Medium, Picture
+from langchain_gemma_jax.media.pictures import WHILE_RESIZED
+from langchain_gemma_jax.stopping import looking
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.model import Model
@@ -22,6 +25,15 @@ V = TypeVar("V")
 
 MOST_DECODED = 256 << 20  # bytes of pixels and samples
 MOST_PLACED = 256 << 20  # bytes of what encoders are given
+
+
+_SAID = {"image": "an image", "audio": "a sound", "file": "a file"}
+_SEES = "or use a model that sees: Gemma 3 from 4B on, or Gemma 4"
+_ADVICE = {
+    "image": f"Describe it in words, have a tool read it, {_SEES}",
+    "audio": "Write down what is said, have a tool do so, or use a model that hears: Gemma 4 E2B or E4B",
+    "file": f"Put its text into the message, have a tool read it, {_SEES}",
+}
 
 
 class MediaMemory:
@@ -51,46 +63,51 @@ class MediaPlacing:
     apart: tuple[int, ...] = ()  # what the chat format writes around each itself, as ids
     memory: MediaMemory = field(default_factory=media_memory, repr=False)
 
-    def placed(
-        self, messages: Sequence[Message], seconds: float | None = None
-    ) -> Mapping[bytes, list[tuple[str, PlacedMedium]]]:
+    def placed(self, messages: Sequence[Message]) -> Mapping[bytes, list[tuple[str, PlacedMedium]]]:
         """Return what stands for each image, sound and page of a conversation, by the digests of their blocks.
 
         Raises:
-            MediaError: the model takes none of this kind, or it may not be read, is too much, or is none.
+            MediaError: the model takes none of this kind, or it may not be read, is too much, or is none;
+            StoppedError: nobody waits for it any more.
         """
         parts = [part for message in messages for part in message.media]
         if not parts:
             return {}
         if (support := self.model.media) is None:
+            block = parts[0].block
             raise MediaError(
-                parts[0].block.at, f"this is an image, a sound or a file, and {self.model.name} reads text alone. "
-                "Describe it in words, have a tool read it, or use a model that sees: Gemma 3 from 4B on, and of GGUF "
+                block.at,
+                f"this is {_SAID[block.kind]}, and {self.model.name} reads text alone. {_ADVICE[block.kind]}; of GGUF "
                 "files those with their model's mmproj file beside it",
-            )  # fmt: skip
+            )
         self.reader.check_count([part.block for part in parts])
         found: dict[bytes, list[tuple[str, PlacedMedium]]] = {}
-        read: list[tuple[MediaPart, tuple[Medium, ...]]] = []
-        for part in parts:
-            media = self.reader.read(part.block, self._remembered, seconds)
-            read.append((part, media))
-            self.reader.check([(each.block, media) for each, media in read])
-            if part.block.digest not in found:
-                found[part.block.digest] = [
-                    (_kind(each), placed) for each in media for placed in self._place(support, each, part.block.at)
-                ]
+        tally = self.reader.tally()
+        for part in looking(parts, 1):
+            # What is decoded is held only until something was made of it, and no more of it than there is room for.
+            with leased() as lease:
+                media = self.reader.read(part.block, self._remembered, lease)
+                tally.add(part.block, media)
+                if part.block.digest not in found:
+                    found[part.block.digest] = [
+                        (_kind(each), placed)
+                        for each in media
+                        for placed in self._place(support, each, part.block.at, lease)
+                    ]
+                del media
         return found
 
     def _remembered(self, digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:
         """Return what was decoded before, in this scope, or is decoded now."""
         return _kept(self.memory.decoded, self._key(digest), read)
 
-    def _place(self, support: MediaSupport, medium: Medium, at: str) -> tuple[PlacedMedium, ...]:
+    def _place(self, support: MediaSupport, medium: Medium, at: str, lease: Lease) -> tuple[PlacedMedium, ...]:
         key = self._key(medium.digest, self.model.name, support, self.max_soft_tokens, self.scan, self.apart)
-        return _kept(self.memory.placed, key, partial(self._placed_now, support, medium, at))
+        return _kept(self.memory.placed, key, partial(self._placed_now, support, medium, at, lease))
 
-    def _placed_now(self, support: MediaSupport, medium: Medium, at: str) -> tuple[PlacedMedium, ...]:
+    def _placed_now(self, support: MediaSupport, medium: Medium, at: str, lease: Lease) -> tuple[PlacedMedium, ...]:
         try:
+            lease.need(_while_placed(medium))
             found = support.place_all(medium, max_soft_tokens=self.max_soft_tokens, scan=self.scan)
         except MediaError:
             raise
@@ -118,6 +135,13 @@ def _kept(memory: BoundedMemory[V], key: bytes, make: Callable[[], V]) -> V:
 def _without(ids: tuple[int, ...], begin: tuple[int, ...]) -> tuple[int, ...]:
     """Return ids without those that the chat format has written already."""
     return ids[len(begin) :] if begin and ids[: len(begin)] == begin else ids
+
+
+def _while_placed(medium: Medium) -> int:
+    """Bytes that are there beside a medium while something is made of it."""
+    if isinstance(medium, Picture):
+        return medium.pixels.size // 3 * WHILE_RESIZED
+    return medium.samples.nbytes
 
 
 def _kind(medium: Medium) -> str:

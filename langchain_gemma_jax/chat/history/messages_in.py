@@ -17,6 +17,7 @@ from langchain_core.messages import (
 from langchain_gemma_jax.chat.history.content_blocks import Blocks, read_blocks
 from langchain_gemma_jax.dialects import Json, Message, Text, Thinking, ToolCall, result_value
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.stopping import looking
 
 _ROLES: Mapping[str, type[BaseMessage]] = {
     "user": HumanMessage,
@@ -27,6 +28,8 @@ _ROLES: Mapping[str, type[BaseMessage]] = {
     "system": SystemMessage,
     "developer": SystemMessage,
 }
+
+_SHOWN = 20  # ids of calls, in an error
 
 
 def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> list[Message]:
@@ -42,7 +45,7 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
     """
     found: list[Message] = []
     ruins: set[str | None] = set()  # the ids of what is no call, where nothing else was called
-    for number, message in enumerate(messages):
+    for number, message in enumerate(looking(messages)):
         where = f"messages[{number}]"
         if isinstance(message, AIMessage):
             found.append(_message(message, where))
@@ -63,23 +66,31 @@ def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) ->
         InputError: a result answers a call that was not made.
     """
     ordered: list[Message] = []
+    results: list[Message] = []  # behind the last message that is none
     calls: Sequence[str | None] = ()
     known: set[str | None] = set()
-    behind = 0  # results behind the last message that is none
-    for number, message in enumerate(found):
+
+    def add_results() -> None:
+        places = {call: place for place, call in reversed(list(enumerate(calls))) if call is not None}
+        last = len(calls)
+        ordered.extend(sorted(results, key=lambda each: places.get(_answered(each) or "", last)))
+        results.clear()
+
+    for number, message in enumerate(looking(found)):
         if message.result is None:
-            calls, behind = [call.id for call in message.calls], 0
+            add_results()
+            ordered.append(message)
+            calls = [call.id for call in message.calls]
             known = {*calls, *_ruins(messages[number])} if messages and calls else set()
-        else:
-            behind += 1
-            if None not in known and known and message.result.id not in {None, *known}:
-                raise InputError(
-                    f"messages[{number}] answers the call {message.result.id!r}, and the calls before it are "
-                    f"{', '.join(map(repr, calls))}. Give the id of the call that it answers as tool_call_id."
-                )
-        ordered.append(message)
-        if behind > 1:
-            ordered[-behind:] = sorted(ordered[-behind:], key=lambda each: _place(each, calls))
+            continue
+        if None not in known and known and message.result.id not in {None, *known}:
+            raise InputError(
+                f"messages[{number}] answers the call {message.result.id!r:.200}, and the calls before it are "
+                f"{', '.join(map(repr, calls[:_SHOWN]))}{', …' if len(calls) > _SHOWN else ''}. Give the id of the "
+                "call that it answers as tool_call_id."
+            )
+        results.append(message)
+    add_results()
     return ordered
 
 
@@ -88,9 +99,9 @@ def _ruins(message: BaseMessage) -> set[str | None]:
     return {call["id"] for call in message.invalid_tool_calls} if isinstance(message, AIMessage) else set()
 
 
-def _place(message: Message, calls: Sequence[str | None]) -> int:
-    number = None if message.result is None else message.result.id
-    return calls.index(number) if number is not None and number in calls else len(calls)
+def _answered(message: Message) -> str | None:
+    """Return the id of the call that a result answers."""
+    return None if message.result is None else message.result.id
 
 
 def _message(message: BaseMessage, where: str) -> Message:

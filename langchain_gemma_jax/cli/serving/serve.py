@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,12 @@ from langchain_gemma_jax.cli.serving.group_options import add_group, group_of
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.loading.model_names import FORMS
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.scale.hosts.leader import Leader
+
+_SWITCH_SECONDS = 0.001  # that threads which read requests may keep the event loop's waiting, instead of Python's 0.005
 
 
 def add(verbs: Verbs) -> None:
@@ -24,8 +28,9 @@ def add(verbs: Verbs) -> None:
         "gemma-jax serve google/gemma-3-1b-it       # and elsewhere: ChatGemmaJax(server='auto')\n"
         "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI and Anthropic",
     )
+    parser.take_words("models", "[MODEL ...]", f"{FORMS}; the first one where a client names none")
     parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="what is served; the first one where a client names none"
+        "--model", action="append", default=[], help="the same, for whoever writes it so; may be given more than once"
     )
     parser.add_argument("--socket", metavar="PATH", help="a Unix socket; by default one in a folder of yours")
     parser.add_argument("--host", help="a port of this address instead: 127.0.0.1 for this machine's programs")
@@ -53,6 +58,21 @@ def add(verbs: Verbs) -> None:
     parser.set_defaults(run=_run)
 
 
+def models_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the models that are named, as words or by options: the first one is special, so not by both.
+
+    Raises:
+        InputError: they are named by both, and differently.
+    """
+    words, options_too = tuple(dict.fromkeys(options.models)), tuple(dict.fromkeys(options.model))
+    if words and options_too and words != options_too:
+        raise InputError(
+            f"Expected the models as words or with --model, found both: {', '.join(words)}; --model "
+            f"{' --model '.join(options_too)}. Write one list: gemma-jax serve {' '.join((*words, *options_too))}"
+        )
+    return words or options_too
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or not int(text) < 2**16:
         raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
@@ -70,15 +90,15 @@ def _run(options: argparse.Namespace) -> int:
         follow(group)
     say(f"Waiting for {group.hosts - 1} hosts to come to {group.leader}")
     with leading(group) as leader:
-        return _serve(options, leader)
+        return _serve(options, leader, group.hosts)
 
 
-def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
+def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int = 1) -> int:
     """Serve, with the followers that a leader has."""
     from langchain_gemma_jax import engine
-    from langchain_gemma_jax.client.addresses import default_socket
     from langchain_gemma_jax.config import default_model
     from langchain_gemma_jax.models.configuration.embedded import DEFAULT
+    from langchain_gemma_jax.models.loading.model_names import check_name
     from langchain_gemma_jax.server.apis.caller import ServedModels
     from langchain_gemma_jax.server.app import GemmaJaxApp
     from langchain_gemma_jax.server.http.api_keys import read_keys
@@ -86,6 +106,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
     from langchain_gemma_jax.server.http.listening import is_loopback, listen_at_port, listen_at_socket
     from langchain_gemma_jax.server.readiness import Readiness
     from langchain_gemma_jax.server.running import RunningServer
+    from langchain_gemma_jax.wire.addresses import default_socket
 
     at_port = options.host is not None or options.port is not None
     if at_port and options.socket is not None:
@@ -97,7 +118,9 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
             f"--host {host}: other machines can connect, so expected --api-key-file FILE, with keys that they have to "
             "show. Without keys: --host 127.0.0.1, or a Unix socket."
         )
-    models = tuple(dict.fromkeys(options.models)) or (default_model() or DEFAULT,)
+    models = models_of(options) or (default_model() or DEFAULT,)
+    for model in models:
+        check_name(model)
     others = not at_port if options.any_model is None else options.any_model
     limits = ServerLimits(drain_s=options.drain, connections=options.max_connections)
     listening = (
@@ -115,7 +138,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
         )
         served = ServedModels(models, others)
         app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics)
-        server = RunningServer(app, listening, limits)
+        server = RunningServer(app, listening, limits, hosts)
         if leader is not None:
             leader.when_lost(lambda error: server.fail(error, for_all=True))
         say(f"Serving {', '.join(models)} at {listening.shown}")
@@ -126,11 +149,12 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None) -> int:
                     "(server=auto)", "(server='auto')"
                 )
             )
+        sys.setswitchinterval(_SWITCH_SECONDS)
         server.run()
     finally:
         listening.close()
     if leader is None or leader.lost is None:  # else a thread of it may never be done
-        engine().close(5)
+        engine().close(1)  # a dispatch that takes longer is left behind
     if server.failure is not None:
         raise server.failure
     return 0

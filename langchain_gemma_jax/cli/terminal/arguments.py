@@ -17,16 +17,32 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, prog: str | None = None, **texts: Any) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts)
+        self._words: str | None = None
+
+    def take_words(self, name: str, shown: str, text: str) -> None:
+        """Take any number of words that belong to no option, wherever they stand: argparse takes the first ones alone.
+
+        Args:
+            name: of the list of them.
+            shown: what stands for them in the help.
+            text: what they are.
+        """
+        self._words = name
+        self.usage = f"%(prog)s [options] {shown}"
+        self.add_argument(name, nargs="*", metavar=shown, help=text)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments. Whatever is not known is an error here already, where the options of a verb are known."""
         found, rest = super().parse_known_args(args, namespace)
-        if rest:
-            unknown = rest[0].partition("=")[0]
-            if unknown.startswith("-"):
+        for each in rest:
+            unknown = each.partition("=")[0]
+            if unknown.startswith("-") and unknown != "-":
                 self.error(f"there is no option {unknown!r}{nearest(unknown, self.option_names())}")
-            self.error(f"{unknown!r} is one argument more than expected")
-        return found, rest
+            if (words := self._words) is None:
+                self.error(f"{unknown!r} is one argument more than expected")
+            else:
+                getattr(found, words).append(each)
+        return found, []
 
     def option_names(self) -> list[str]:
         """Return the options, in all their spellings."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 import unicodedata
 from contextlib import suppress
 
@@ -80,6 +81,16 @@ def size() -> os.terminal_size:
 def printable(text: str) -> str:
     """Return a text without what steers a terminal: a model, a tool or a file may have written it."""
     return "".join(each if each in "\n\t" or each.isprintable() else "�" for each in text)
+
+
+def say_wrapped(text: str) -> None:
+    """Print a line for whoever gave the command, as several where the terminal is narrower; to a pipe as it is."""
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    begin = text[: len(text) - len(text.lstrip())]
+    rest = {"initial_indent": begin, "subsequent_indent": f"{begin}    ", "break_on_hyphens": False}
+    say("\n".join(textwrap.wrap(text.strip(), max(20, size().columns), **rest)))  # type: ignore[arg-type]
 
 
 def fitted(text: str, columns: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +23,19 @@ from langchain_gemma_jax.cli.terminal.output import (
     say,
     size,
 )
+from langchain_gemma_jax.config import SERVER_OFF, default_model, default_server
 from langchain_gemma_jax.errors import GemmaJaxError, InputError
+from langchain_gemma_jax.models.configuration.embedded import DEFAULT
+from langchain_gemma_jax.models.loading.model_names import FORMS, check_name
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from langchain_gemma_jax.cli.tools.toolbox import Toolbox
 
+NOTHING_SAID = (
+    "expected something to say, found nothing on standard input: echo Hello | gemma-jax chat, or come with a terminal."
+)
 MOST_ROUNDS = 10  # of tools, for one question
 COMMANDS = {
     "/help": "what can be said here",
@@ -48,6 +55,7 @@ def add(verbs: Verbs) -> None:
         "talk to a model in the terminal, with tools",
         "gemma-jax chat --tools my_tools.py --mcp 'python weather_server.py'",
     )
+    parser.add_argument("word", nargs="?", metavar="MODEL", help=f"{FORMS}; --model says the same")
     add_model_options(parser)
     parser.add_argument(
         "--tools",
@@ -67,15 +75,28 @@ def add(verbs: Verbs) -> None:
 
 def add_model_options(parser: Parser) -> None:
     """Add the options of those verbs that ask a model."""
-    parser.add_argument("--model", help="a folder, an id on the Hugging Face Hub, or sprout-s; by default sprout-m")
+    parser.add_argument("--model", help=f"{FORMS}; by default what GEMMA_JAX_MODEL says, or sprout-m")
     parser.add_argument("--system", help="a system prompt")
     parser.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of an answer")
     parser.add_argument("--temperature", type=float, help="0 is greedy")
     parser.add_argument("--seed", type=int, help="the same seed gives the same answer")
 
 
+def named_model(word: str | None, options: argparse.Namespace) -> str | None:
+    """Return the model that is named, as a word or by the option. None: by neither.
+
+    Raises:
+        InputError: they name two.
+    """
+    if word is not None and options.model not in {None, word}:
+        raise InputError(f"Expected one model, found two: {word!r}, and --model {options.model!r}. Leave one out.")
+    return options.model if word is None else word
+
+
 def chat_model(options: argparse.Namespace) -> Any:
     """Return the chat model that the options ask for."""
+    if default_server() in {None, SERVER_OFF}:  # else a server says what there is
+        check_name(options.model or default_model() or DEFAULT)
     from langchain_gemma_jax import ChatGemmaJax
 
     named = ("model", "max_tokens", "temperature", "seed")
@@ -83,6 +104,10 @@ def chat_model(options: argparse.Namespace) -> Any:
 
 
 def _run(options: argparse.Namespace) -> int:
+    options.model = named_model(options.word, options)
+    ahead = _line_that_is_there()  # before what takes long
+    if ahead == "":
+        raise InputError(NOTHING_SAID)
     from langchain_gemma_jax.cli.tools.toolbox import Toolbox
 
     history = [] if options.history is None else read_history(Path(options.history))
@@ -92,12 +117,25 @@ def _run(options: argparse.Namespace) -> int:
             with suppress(ImportError):
                 import readline  # noqa: F401  input() edits lines with it
             say(f"{talk.name}. /help says what can be said here, Ctrl-C stops an answer, Ctrl-D ends.")
-        _converse(talk, toolbox, options.history)
+        _converse(talk, toolbox, options.history, ahead)
     return 0
 
 
-def _converse(talk: Conversation, toolbox: Toolbox, history: str | None) -> None:
-    while (line := _next_line()) is not None:
+def _line_that_is_there() -> str | None:
+    """Return the first line of a pipe or a file; the empty string at its end. None: nobody wrote one yet."""
+    try:
+        ready = not sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]
+    except (OSError, ValueError):  # it is none of the system's
+        return None
+    return sys.stdin.readline() if ready else None
+
+
+def _converse(talk: Conversation, toolbox: Toolbox, history: str | None, ahead: str | None) -> None:
+    """Answer one line after the other; ``ahead`` is the first one, if it was read already."""
+    line = _next_line() if ahead is None else ahead.strip()
+    if line is None and not interactive():
+        raise InputError(NOTHING_SAID)
+    while line is not None:
         try:
             if line.startswith("/"):
                 if not _command(line, talk, toolbox):
@@ -111,6 +149,7 @@ def _converse(talk: Conversation, toolbox: Toolbox, history: str | None) -> None
                 say(f"\n{colored('(stopped)', GRAY)}")
         except GemmaJaxError as error:
             complain(str(error))
+        line = _next_line()
 
 
 def _next_line() -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, nearest, subverbs, verb
-from langchain_gemma_jax.cli.terminal.output import complain, interactive, printable, say
+from langchain_gemma_jax.cli.terminal.output import complain, interactive, printable, say, say_wrapped
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.residency.status_file import RunningEngine, running_engines
 from langchain_gemma_jax.errors import InputError
@@ -57,29 +57,30 @@ def add(verbs: Verbs) -> None:
 
 
 def _ls(_: argparse.Namespace) -> int:
-    say("Known sizes, in bfloat16:")
+    say_wrapped("Known sizes, in bfloat16:")
     for name, config in known().items():
         size = show_bytes(total_bytes(abstract(config)))
-        say(f"  {hub_id(name):32} {size:>10} of weights, up to {config.max_context:>7,} tokens")
-    say("Embedded, in this package:")
+        say_wrapped(f"  {hub_id(name):32} {size:>10} of weights, up to {config.max_context:>7,} tokens")
+    say_wrapped("Embedded, in this package:")
     for name in EMBEDDED:
         folder = embedded_folder(name)
         if folder is not None:
             size = show_bytes(sum(file.stat().st_size for file in folder.iterdir()))
-            say(f"  {name:20} {size:>10} on the disk, up to {CONTEXT:>7,} tokens")
+            say_wrapped(f"  {name:20} {size:>10} on the disk, up to {CONTEXT:>7,} tokens")
     disk = on_disk()
-    say(f"On the disk, from the Hugging Face Hub: {show_bytes(sum(each.nbytes for each in disk))} together")
+    say_wrapped(f"On the disk, from the Hugging Face Hub: {show_bytes(sum(each.nbytes for each in disk))} together")
     for each in sorted(disk, key=lambda each: -each.used_at):
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used_at))
-        say(f"  {each.name:40} {show_bytes(each.nbytes):>10}, last used {used}")
-    say("GGUF files on the disk, of Ollama, the Hub's cache, llama.cpp and LM Studio:")
+        say_wrapped(f"  {each.name:40} {show_bytes(each.nbytes):>10}, last used {used}")
+    say_wrapped("GGUF files on the disk, of Ollama, the Hub's cache, llama.cpp and LM Studio:")
     for line in _gguf_files():
-        say(f"  {printable(line)}")
+        say_wrapped(f"  {printable(line)}")
     engines = running_engines()
-    say(f"In memory, in {len({each.process for each in engines})} processes:")
+    count = len({each.process for each in engines})
+    say_wrapped(f"In memory, in {count} {'process' if count == 1 else 'processes'}:")
     for engine in engines:
         for line in _in_memory(engine):
-            say(f"  {printable(line)}")
+            say_wrapped(f"  {printable(line)}")
     return 0
 
 

@@ -6,14 +6,22 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from langchain_gemma_jax.cli.terminal.arguments import Verbs, seconds, verb
 from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
 from langchain_gemma_jax.cli.terminal.output import complain, printable, say
-from langchain_gemma_jax.cli.verbs.chat import add_model_options, chat_model, read_all_of_stdin
-from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.cli.verbs.chat import add_model_options, chat_model, named_model, read_all_of_stdin
+from langchain_gemma_jax.errors import InputError, UnknownModelError
+from langchain_gemma_jax.models.loading.model_names import means_model
+
+WORDS = (
+    "of two words the first is the model. One alone is the question, unless it is a model's name: sprout-s, "
+    "ollama:..., torchax:..., a model's file or folder, an id with gemma in it. Without a question, all of standard "
+    "input is it"
+)
 
 
 def add(verbs: Verbs) -> None:
@@ -24,7 +32,7 @@ def add(verbs: Verbs) -> None:
         "ask one question; what is piped in is part of it",
         "git diff | gemma-jax run 'Which files does this change?' --json",
     )
-    parser.add_argument("question", nargs="?", help="by default all of standard input")
+    parser.take_words("words", "[MODEL] [QUESTION]", WORDS)
     add_model_options(parser)
     parser.add_argument(
         "--schema", metavar="JSON", help="a JSON Schema, or a file with one: the answer is a value that is valid by it"
@@ -36,8 +44,15 @@ def add(verbs: Verbs) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     schema = None if options.schema is None else read_schema(options.schema)
-    messages = _messages(options)
-    model = chat_model(options)
+    word, question = model_and_question(options.words, has_model=options.model is not None)
+    options.model = named_model(word, options)
+    messages = _messages(question, options)
+    try:
+        model = chat_model(options)
+    except UnknownModelError as error:
+        if word is not None and len(options.words) > 1:
+            error.add_note("If it is a part of the question, put the whole question in quotes.")
+        raise
     if options.timeout is not None:
         model = model.model_copy(update={"timeout": options.timeout})
     began = time.monotonic()
@@ -58,12 +73,34 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _messages(options: argparse.Namespace) -> list[Any]:
-    piped = "" if options.question not in (None, "-") and sys.stdin.isatty() else read_all_of_stdin()
-    asked = "" if options.question in (None, "-") else options.question.encode(errors="replace").decode()
+def model_and_question(words: Sequence[str], *, has_model: bool) -> tuple[str | None, str | None]:
+    """Return what the words of the command are: a model and a question, or one of them. None: it is not among them.
+
+    Raises:
+        InputError: there are more.
+    """
+    if len(words) > 2:
+        whole = " ".join(words)
+        raise InputError(
+            f"expected a model and a question at most, found {len(words)} words. Put the question in quotes: "
+            f'gemma-jax run "{whole if len(whole) <= 60 else whole[:60] + "..."}"'
+        )
+    if len(words) == 2:
+        return words[0], words[1]
+    if words and not has_model and means_model(words[0]):
+        return words[0], None
+    return None, words[0] if words else None
+
+
+def _messages(question: str | None, options: argparse.Namespace) -> list[Any]:
+    piped = "" if question not in (None, "-") and sys.stdin.isatty() else read_all_of_stdin()
+    asked = "" if question in (None, "-") else question.encode(errors="replace").decode()
     text = "\n\n".join(part for part in (asked.strip(), piped.strip()) if part)
     if not text:
-        raise InputError('expected a question: gemma-jax run "What is a ring buffer?", or one on standard input.')
+        model = "" if options.model is None else f"{options.model} "
+        raise InputError(
+            f'expected a question: gemma-jax run {model}"What is a ring buffer?", or one on standard input.'
+        )
     return [*([("system", options.system)] if options.system else []), ("human", text)]
 
 

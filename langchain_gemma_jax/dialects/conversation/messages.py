@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
+from langchain_gemma_jax.bounded_json import bounded_loads
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.media.block_forms import MediaBlock
@@ -163,18 +163,17 @@ class Tool:
 
 
 def result_value(text: str) -> Json:
-    """Return a tool's text in the form of a result: the object, if the text is a JSON object, otherwise the text."""
+    """Return a tool's text in the form of a result: the object, if the text is a JSON object, otherwise the text.
+
+    An object with very many values also stays a text.
+    """
     if not text.lstrip().startswith("{"):
         return text
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = bounded_loads(text)
     except (ValueError, RecursionError):
         return text
     return cast("Json", value) if isinstance(value, dict) and _depth_within(value, MAX_DEPTH - 1) else text
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _depth_within(value: object, limit: int) -> bool:

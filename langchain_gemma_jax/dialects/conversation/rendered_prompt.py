@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+from langchain_gemma_jax.stopping import EVERY, check, looking
 
 
 class Encoder(Protocol):
@@ -35,6 +36,7 @@ class Placed(Protocol):
 
 
 Placing: TypeAlias = Callable[[MediaPart], Sequence[tuple[str, Placed]]]  # each with its kind: image or audio
+Counted: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,17 @@ class RenderedPrompt:
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
+    @property
+    def characters(self) -> int:
+        """The number of characters in its text, without control tokens."""
+        return sum(len(piece.text) for piece in looking(self.pieces) if not piece.is_control)
+
     def encode(
         self,
         tokenizer: Encoder,
         generated: Mapping[int, Sequence[int]] | None = None,
         placing: Placing | None = None,
+        counted: Counted | None = None,
     ) -> EncodedPrompt:
         """Return the prompt's tokens.
 
@@ -105,25 +113,27 @@ class RenderedPrompt:
                 the same text can be encoded to other ids. They may end with an end of turn. They are not used where
                 the format no longer shows the thoughts that are in them.
             placing: returns what takes the place of an image or a sound; for a document, of each of its pages.
+            counted: called now and then with the number of tokens so far; it raises an error if they are too many.
 
         Raises:
             UnsupportedModelError: the vocabulary lacks a control token of this format.
             InputError: there is an image or a sound, and no ``placing``.
         """
-        runs, counts, at = _Runs(tokenizer, placing), {0: 0}, 0
+        runs, counts, at = _Runs(tokenizer, placing, counted), {0: 0}, 0
+        noted = {self.system, *self.marks}
         for start, end, ids in self._replacements(tokenizer, generated or {}):
-            self._add(runs, counts, at, start)
+            self._add(runs, counts, noted, at, start)
             runs.ids(ids)
             at = end
-        self._add(runs, counts, at, len(self.pieces))
+        self._add(runs, counts, noted, at, len(self.pieces))
         counts[len(self.pieces)] = len(runs.done())
         ids, marks = tuple(runs.done()), tuple(counts[mark] for mark in self.marks)
         return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media))
 
-    def _add(self, runs: _Runs, counts: dict[int, int], start: int, end: int) -> None:
+    def _add(self, runs: _Runs, counts: dict[int, int], noted: set[int], start: int, end: int) -> None:
         """Encode some of the pieces, and note the number of tokens at the end of the system prompt and at marks."""
-        for number in range(start, end):
-            if number == self.system or number in self.marks:
+        for number in looking(range(start, end)):
+            if number in noted:
                 counts[number] = len(runs.done())
             piece = self.pieces[number]
             if piece.medium is not None:
@@ -140,7 +150,7 @@ class RenderedPrompt:
         stops = {tokenizer.control_id(name) for name in self.stops}
         begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
         done: set[int] = set()
-        for written in self.written:
+        for written in looking(self.written):
             ids = generated.get(written.message)
             if ids is None or (not written.thoughts and (begin in ids or end in ids)):
                 continue
@@ -156,8 +166,8 @@ class RenderedPrompt:
 class _Runs:
     """Collects ids, joining text that stands together."""
 
-    def __init__(self, tokenizer: Encoder, placing: Placing | None) -> None:
-        self._tokenizer, self._placing = tokenizer, placing
+    def __init__(self, tokenizer: Encoder, placing: Placing | None, counted: Counted | None) -> None:
+        self._tokenizer, self._placing, self._counted = tokenizer, placing, counted
         self.media: list[tuple[int, str, Placed]] = []
         self._ids: list[int] = []
         self._run: list[str] = []
@@ -193,6 +203,8 @@ class _Runs:
         if self._run:
             self._ids += self._tokenizer.encode_text("".join(self._run))
             self._run.clear()
+            if self._counted is not None:
+                self._counted(len(self._ids))
         return self._ids
 
 
@@ -200,22 +212,28 @@ class PromptWriter:
     """Writes the pieces of a prompt one after the other."""
 
     def __init__(self) -> None:
-        self.pieces: list[PromptPiece] = []
         self.marks: list[int] = []
         self.written: list[WrittenMessage] = []
-        self._cut = 0
+        self._pieces: list[PromptPiece] = []
+        self._text: list[str] = []  # text of the current piece
+        self._times = 0  # the number of writes
+
+    @property
+    def pieces(self) -> list[PromptPiece]:
+        """The pieces so far. Text that follows begins a new piece."""
+        if self._text:
+            self._pieces.append(PromptPiece("".join(self._text)))
+            self._text.clear()
+        return self._pieces
 
     def control(self, *names: str) -> None:
-        self.pieces += [PromptPiece(name, is_control=True) for name in names]
+        self._look()
+        self.pieces.extend(PromptPiece(name, is_control=True) for name in names)
 
     def text(self, text: str) -> None:
-        if not text:
-            return
-        last = self.pieces[-1] if len(self.pieces) > self._cut else None
-        if last is not None and not last.is_control:
-            self.pieces[-1] = PromptPiece(last.text + text)
-        else:
-            self.pieces.append(PromptPiece(text))
+        self._look()
+        if text:
+            self._text.append(text)
 
     def medium(self, part: MediaPart, name: str, apart: str = "") -> None:
         """Write an image or a sound: the format's token for one, with a text around it."""
@@ -223,8 +241,7 @@ class PromptWriter:
 
     def cut(self) -> int:
         """Return the number of pieces so far. Text that follows begins a new piece."""
-        self._cut = len(self.pieces)
-        return self._cut
+        return len(self.pieces)
 
     def mark(self) -> None:
         """Mark the end of a turn."""
@@ -233,3 +250,9 @@ class PromptWriter:
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
         """Record a message of the model, from piece number ``start`` up to here. See ``WrittenMessage``."""
         self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))
+
+    def _look(self) -> None:
+        """Check now and then that the call was not stopped."""
+        if self._times % EVERY == 0:
+            check()
+        self._times += 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiece
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.stopping import StoppedError, looking
 
 _GUARDS = "".join(map(chr, range(0xFDD0, 0xFDF0)))  # noncharacters: Unicode reserves them for internal use
 
@@ -21,7 +22,9 @@ class Guarded:
     """
 
     def __init__(self, control: Collection[str], data: object) -> None:
-        used = set(_characters(data))
+        used: set[str] = set()
+        for text in looking(_texts(data)):
+            used.update(text)
         guard = next((each for each in _GUARDS if each not in used), None)
         if guard is None:
             raise InputError("messages: they hold every one of Unicode's noncharacters, which no text should.")
@@ -47,23 +50,34 @@ class Guarded:
         if isinstance(value, Mapping):
             return {self._guarded(key): self._guarded(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            return [self._guarded(each) for each in value]
+            return [self._guarded(each) for each in looking(value)]
         return value
 
     def _mended(self, text: str) -> str:
         return text.replace(self._guard, "")
 
 
-def _characters(value: object) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield from value
+        yield value
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            yield from _characters(key)
-            yield from _characters(each)
+            yield from _texts(key)
+            yield from _texts(each)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _characters(each)
+            yield from _texts(each)
+
+
+class _Looked(list[Any]):
+    """Messages, of which a template that goes through them sees none any more when nobody waits for the prompt."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return looking(super().__iter__())
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return _Looked(found) if isinstance(place, slice) else found
 
 
 def render(
@@ -81,7 +95,11 @@ def render(
     from transformers.utils.chat_template_utils import render_jinja_template
 
     try:
-        (text,), _ = render_jinja_template([chat], tools=tools or None, chat_template=template, **names, **variables)
+        (text,), _ = render_jinja_template(
+            [_Looked(chat)], tools=tools or None, chat_template=template, **names, **variables
+        )
+    except StoppedError:
+        raise
     except Exception as error:  # a template can raise anything
         said = " ".join(str(error).split())[:300]
         raise InputError(

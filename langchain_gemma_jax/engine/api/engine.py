@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, ModelLoad
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
 from langchain_gemma_jax.engine.base.events import Events, Finished, Refused, StepRouted, Submitted, Tripped
-from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.guards import Asking, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics, ModelTally, RouteTally
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
@@ -105,9 +105,12 @@ class Engine:
         clock = Clock(timeout)
         return await await_for(self.arriving(source, HowToLoad.of(dict(how)), clock), clock)
 
-    def arriving(self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock) -> Steps[Served]:
-        """Load a model in steps, for those who wait in their own way."""
-        return self._models.arriving(source, how, clock)
+    def arriving(
+        self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock, asks: Asking | None = None
+    ) -> Steps[Served]:
+        """Load a model in steps, for those who wait in their own way; ``asks`` says who asks it something then."""
+        asked_by = None if asks is None else self.guards.asked_by(asks.app, asks.guards)
+        return self._models.arriving(source, how, clock, asked_by)
 
     def serve(self, model: Model) -> Served:
         """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
@@ -196,7 +199,7 @@ class Engine:
         request = self._requests.make(
             known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
-        generation, asked = Generation(request, self._owner.refuse_waiting), request.asked
+        generation, asked = Generation(request, self._owner.refuse_waiting, self._owner.standstills), request.asked
         self.events.publish(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
         if not self._owner.offer(request, most := self.settings.max_waiting):
             self.events.publish(Refused(asked.number, served.name, scope, asked.app))

@@ -9,7 +9,7 @@ from collections.abc import Generator as PyGenerator
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.host.error_copies import again
-from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.engine.requests.clock import Clock, Standstills
 from langchain_gemma_jax.engine.requests.request import Completion, Piece, Request, deadline_error
 from langchain_gemma_jax.errors import DeadlineError
 
@@ -25,9 +25,14 @@ class Generation:
     The errors of ``EngineError`` are raised where the generation is read.
     """
 
-    def __init__(self, request: Request, may_wait: Callable[[], None] | None = None) -> None:
-        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own. None: there is none."""
-        self._request, self._may_wait = request, may_wait
+    def __init__(
+        self, request: Request, may_wait: Callable[[], None] | None = None, standstills: Standstills | None = None
+    ) -> None:
+        """``may_wait`` raises in a thread for which nothing would ever come: the engine's own. None: there is none.
+
+        ``standstills`` are those of the engine's thread, for whoever has no more time.
+        """
+        self._request, self._may_wait, self._standstills = request, may_wait, standstills
         self._end: Completion | Exception | None = None
         self._stop = weakref.finalize(self, request.cancelled.set)
         self._stop.atexit = False
@@ -126,7 +131,7 @@ class Generation:
 
     def _too_late(self) -> DeadlineError:
         self.cancel()
-        return deadline_error(self._request)
+        return deadline_error(self._request, self._standstills)
 
     def _check_thread(self) -> None:
         ancestry.refuse_forked()

@@ -1,6 +1,8 @@
 """Models on their way into memory, and those who wait for them. Each comes once, in a thread of its own.
 
-Whoever waits takes up no thread: not of an event loop's, not of the engine's.
+Whoever waits takes up no thread: not of an event loop's, not of the engine's. A load that nobody waits for ends when it
+looks next, which takes a while where it is inside XLA. Whoever comes meanwhile does not have the same model loaded
+beside it: it goes on for them, or ends, and is begun anew.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from langchain_gemma_jax.engine.base.guards import CompileCost
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.requests.clock import Parts
 from langchain_gemma_jax.engine.requests.inbox import closed
@@ -27,8 +30,10 @@ class Load(Generic[T]):
 
     def __init__(self) -> None:
         self.done: Future[T] = Future()
-        self.stop = Stop()  # nobody waits any more
+        self.stop = Stop()  # its downloads end: nobody waited, at some time
+        self.left = Stop()  # nobody waits now
         self.parts = Parts()
+        self.cold_cost: Callable[[], CompileCost] | None = None  # of a first answer's programs, when these are known
         self.patient = False  # somebody has said how long it may take, or that it may take for ever
         self.goes_on = False  # also if nobody waits: the next one finds it there
         self.waiting = 0
@@ -37,6 +42,11 @@ class Load(Generic[T]):
     def is_wanted(self) -> bool:
         """Whether somebody waits for the model."""
         return self.waiting > 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it was told to stop, at a time when nobody waited or as the engine was closed."""
+        return self.stop.asked.done()
 
 
 class Loads(Generic[T]):
@@ -51,7 +61,8 @@ class Loads(Generic[T]):
     def join(self, key: Hashable, bring: Callable[[Load[T]], T], *, patient: bool) -> Iterator[tuple[Load[T], bool]]:
         """Wait for a model for as long as a ``with`` block lasts. It begins to come, unless it does already.
 
-        Gives its load, and whether that began here. When the last one leaves, it is told to stop.
+        Gives its load, and whether that began here. When the last one leaves, it is told to stop; it may have been
+        before, and ends then by an error that means nothing to who has come since: see ``Load.given_up``.
 
         Args:
             key: what is asked for.
@@ -65,6 +76,8 @@ class Loads(Generic[T]):
                 load = self._coming[key] = Load()
             load.waiting += 1
             load.patient |= patient
+            if load.left.asked.done() and not self._threads.closed:
+                load.left = Stop()  # if it gets past its downloads, it goes on
             if begins:
                 begun = self._threads.submit(partial(self._run, key, load, bring))
                 begun.add_done_callback(partial(_refuse, load))
@@ -74,24 +87,30 @@ class Loads(Generic[T]):
             with self._lock:
                 load.waiting -= 1
                 if not load.is_wanted and not load.goes_on:
-                    self._forget(key, load)  # whoever comes now begins anew
                     load.stop.ask()
+                    load.left.ask()
 
     def go_on(self, load: Load[T]) -> None:
         """Let a load go on to its end from here on, whoever waits.
 
         Raises:
-            StoppedError: nobody did any more.
+            StoppedError: nobody does any more.
         """
         with self._lock:
-            load.stop.check()
+            load.left.check()
             load.goes_on = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether something comes."""
+        return self._threads.busy
 
     def close(self, timeout: float | None = None) -> bool:
         """Begin nothing more, and have what comes end. Gives whether the threads have ended in time."""
         with self._lock:
             for load in self._coming.values():
                 load.stop.ask()
+                load.left.ask()
         return self._threads.close(timeout)
 
     def _run(self, key: Hashable, load: Load[T], bring: Callable[[Load[T]], T]) -> None:

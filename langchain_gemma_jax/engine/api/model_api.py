@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import jax
@@ -22,6 +23,7 @@ from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, WAITING, ModelLoader, left, no_room, until_when
 from langchain_gemma_jax.engine.base.checks import checked_prompt, checked_token_count, no_embedder
+from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.ladders import TextLadder
 from langchain_gemma_jax.engine.base.settings import checked_seconds
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, needed_for_texts, warm
@@ -38,7 +40,7 @@ from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
-from langchain_gemma_jax.stopping import Stop, StoppedError
+from langchain_gemma_jax.stopping import Stop
 
 LoadKey: TypeAlias = tuple[str, HowToLoad]
 """Where a model is, and how it is loaded."""
@@ -60,9 +62,11 @@ class ModelApi:
         self._owner.check_usable()
         return self._models.of(served)
 
-    def arriving(self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock) -> Steps[Served]:
+    def arriving(
+        self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock, asked_by: Asking | None = None
+    ) -> Steps[Served]:
         self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
-        return self._arriving(self._key(source, how), source, how.token, clock)
+        return self._arriving(self._key(source, how), source, how.token, clock, asked_by)
 
     def serve(self, model: Model) -> Served:
         self._owner.check_usable()
@@ -205,7 +209,14 @@ class ModelApi:
         served = self._loaded.get(key)
         return None if served is None else self._models.known.get(served)
 
-    def _arriving(self, key: LoadKey, source: str | os.PathLike[str], token: str | None, clock: Clock) -> Steps[Served]:
+    def _arriving(
+        self,
+        key: LoadKey,
+        source: str | os.PathLike[str],
+        token: str | None,
+        clock: Clock,
+        asked_by: Asking | None,
+    ) -> Steps[Served]:
         patient = not clock.only_room
         while True:
             self._owner.check_alive()
@@ -214,15 +225,15 @@ class ModelApi:
                 return known.served
             bring = partial(self._load, key, source, token, None if known is None else known.served)
             with self._loader.loads.join(key, bring, patient=patient) as (load, begun_here):
-                advice = partial(self._advice, key[0], load, time.monotonic())
+                advice = partial(self._late, key[0], load, time.monotonic(), asked_by)
                 clock.now(f"loading {key[0]!r}", load.parts, advice)
                 yield load.done
-                error = load.done.exception()
+                error, given_up = load.done.exception(), load.given_up  # before this one leaves, and gives it up
             clock.now("going on")
             if error is None:
                 return load.done.result()
-            if isinstance(error, StoppedError):
-                continue  # others had left just then
+            if given_up and isinstance(error, Exception):
+                continue  # the others had left before this one came. Of a closed engine, the first step says so
             if isinstance(error, Exception):
                 raise again(error)
             if begun_here:
@@ -265,8 +276,14 @@ class ModelApi:
                 self._owner.call(partial(self._forget, known))
             raise
 
-    def _advice(self, source: str, load: Load[Served], began: float) -> str:
-        """What is said to those who have no more time for a load."""
+    def _late(self, source: str, load: Load[Served], began: float, asked_by: Asking | None) -> str:
+        """Somebody has no more time for a load. Returns what is said to them; the guards may have a word, too.
+
+        Raises:
+            GuardError: they do not let it pass.
+        """
+        if asked_by is not None:
+            self._loader.late(Path(source).name if os.path.isabs(source) else source, load, asked_by)  # noqa: PTH117
         return str(no_room(f"the model {source!r}", began, self.models())) if load.parts.last == WAITING else ADVICE
 
     def _check_unused(self, known: KnownModel) -> None:

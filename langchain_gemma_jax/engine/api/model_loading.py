@@ -12,19 +12,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from langchain_gemma_jax.compile_cache.everywhere import nothing_kept
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
 from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
-from langchain_gemma_jax.engine.base.guards import Guards
+from langchain_gemma_jax.engine.base.guards import Asking, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.device.other_hosts import LoadElsewhere, OtherHosts
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.executables.warmup import first_answer
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
 from langchain_gemma_jax.engine.loop.owner import Owner
@@ -64,7 +67,7 @@ class ModelLoader:
         guards: Guards,
         others: OtherHosts | None = None,
     ) -> None:
-        self._settings, self._files, self._others = settings, files, others
+        self._settings, self._files, self._others, self._guards = settings, files, others, guards
         self.loads: Loads[Served] = Loads()
         self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
@@ -89,6 +92,16 @@ class ModelLoader:
         """Begin to load an evicted model again, now that there is room and somebody waits."""
         self._rereads.submit(partial(self._load_again, known))
 
+    @property
+    def loads_run(self) -> bool:
+        """Whether a model is being loaded."""
+        return self.loads.busy or self._rereads.busy
+
+    def end_loads(self, until: float | None) -> bool:
+        """Have what is being loaded end. Gives whether nothing is any more at that time."""
+        ended = self.loads.close(left(until))
+        return self._rereads.close(left(until)) and ended
+
     def prefix_counts(self) -> dict[str, Any]:
         """Return what was done with prefixes on the disk, by names in a ``Report``."""
         return {} if self.prefixes is None else dataclasses.asdict(self.prefixes.counts)
@@ -110,7 +123,8 @@ class ModelLoader:
                 self.loads.go_on(load)
                 load.parts.now("reading its weights")
                 coming.library = library = self._library(plan)
-                library.soon(library.first_needed())
+                library.soon(needed := library.first_needed())
+                load.cold_cost = partial(library.cold_cost, needed or self._first_answer(plan))
                 beside = partial(self._load_elsewhere, plan, str(source), how)
                 model = self._read(partial(read, opened, plan), beside, coming)
             seconds = time.monotonic() - began - coming.waited
@@ -211,8 +225,7 @@ class ModelLoader:
 
     def close(self, until: float | None) -> bool:
         """Have what comes end. Gives whether the threads that read models have ended by then."""
-        ended = self.loads.close(left(until))
-        ended &= self._rereads.close(left(until))
+        ended = self.end_loads(until)
         return (self.prefixes is None or self.prefixes.close(left(until))) and ended
 
     def _load_again(self, known: KnownModel) -> None:
@@ -296,6 +309,20 @@ class ModelLoader:
         library.soon(known.programs)
         self._evictor.arrived(known, self._runner_factory.runner(known, library), seconds)
 
+    def _first_answer(self, plan: LoadPlan) -> list[ProgramKey]:
+        """Return the programs that a first answer of a model needs, if none was given here so far."""
+        shape = shape_of(self._settings.now, plan)
+        if shape.architecture.embedding_width is not None:
+            return []
+        return first_answer(ladders_for(self._settings.now, shape.max_context, plan.placement.platform))
+
+    def late(self, model: str, load: Load[Served], asker: Asking) -> None:
+        """Have the guards look at a call whose time was up while its model was loaded."""
+        if load.cold_cost is not None:
+            self._guards.too_late_to_load(model, asker, load.cold_cost())
+        elif self.libraries.tally.costs.is_empty and nothing_kept():  # no device is asked: it may be starting
+            self._guards.too_late_to_load(model, asker, None)
+
     def _library(self, plan: LoadPlan) -> Library:
         """A model will be served: where its programs will be, which can be fetched while its weights are read."""
         return self.libraries.of(shape_of(self._settings.now, plan), plan.placement, plan.name)
@@ -351,13 +378,15 @@ def _until_done(future: Future[None], load: Load[Served] | None, until: float | 
     Raises:
         TimeoutError: time is up. StoppedError: nobody waits any more.
     """
-    both = (future,) if load is None else (future, load.stop.asked)
-    while not one_is_done(both, left(until)):
-        if load is None or not load.patient:
+    while not future.done():
+        both = (future,) if load is None else (future, load.left.asked)
+        if one_is_done(both, left(until)):
+            if load is not None and not future.done():
+                load.left.check()  # which somebody may have taken back who came just now
+        elif load is None or not load.patient:
             raise TimeoutError
-        until = None  # patience does not end again
-    if load is not None and not future.done():
-        load.stop.check()
+        else:
+            until = None  # patience does not end again
 
 
 def _cores_to_spare() -> bool:

@@ -14,6 +14,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.errors import ClosedError, ReentrantCallError
+from langchain_gemma_jax.stopping import end_with_process
 
 _lock = threading.RLock()  # of which a thread can ask whether it holds it
 _settings = Settings()
@@ -117,6 +118,7 @@ def _move_cache(settings: Settings) -> None:
 def _end_with_process() -> None:
     global _exiting  # noqa: PLW0603  the engine's own thread sees to its end
     _exiting = True
+    end_with_process()
 
 
 def _after_fork_in_child() -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
@@ -92,6 +92,13 @@ class SeenRequest(Asker, Protocol):
 
     @property
     def deadline(self) -> float | None: ...
+
+
+class CompileCost(NamedTuple):
+    """The time that compiling takes."""
+
+    seconds: float
+    measured: bool = True  # on this machine; False: an estimate from other machines
 
 
 class Begun(Protocol):
@@ -225,13 +232,13 @@ class Guards:
         self.events.publish(record)
         react(record, self.settings().on_trip, None if asker is None else asker.warn_to)
 
-    def begins(self, request: Asks, excess: Callable[[], int], cold_seconds: Callable[[], float | None]) -> None:
+    def begins(self, request: Asks, excess: Callable[[], int], cold_cost: Callable[[], CompileCost]) -> None:
         """Check a request before any work for it: that its model does not thrash, and that its deadline is possible.
 
         Args:
             request: the request.
             excess: returns the bytes in memory over the budget.
-            cold_seconds: returns the seconds to compile what it needs; None: that was never measured here.
+            cold_cost: returns the cost of compiling what it needs.
 
         Raises:
             GuardError: a guard was tripped whose policy is "raise".
@@ -259,18 +266,40 @@ class Guards:
                 nbytes=over,
                 advice="Unload a model, use shorter contexts, or allow more with configure(memory_budget=...).",
             )
-        if request.asked.deadline is not None and (needs := cold_seconds()) is not None:
+        if request.asked.deadline is not None:
             left = request.asked.deadline - time.monotonic()
-            if needs > left:
+            if (needs := cold_cost()).seconds > left:
+                where = "on this machine" if needs.measured else "elsewhere; here nothing was compiled so far"
                 self.trip(
                     "cold_start",
                     f"the deadline is in {max(0.0, left):.2f} s, and compiling what the request needs takes about "
-                    f"{needs:.2f} s on this machine",
+                    f"{needs.seconds:.2f} s {where}",
                     request.asked,
                     model=model,
-                    advice=f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or "
-                    "allow more time.",
+                    advice=_warm_up(model),
                 )
+
+    def too_late_to_load(self, model: str, asker: Asker, cost: CompileCost | None) -> None:
+        """Look at a call whose time was up while its model was loaded: whether compiling would have come on top.
+
+        Args:
+            model: which one it is.
+            asker: whose call it is.
+            cost: what compiling a first answer's programs will take; None: that is not known yet, and on this machine
+                nothing was compiled so far.
+
+        Raises:
+            GuardError: the policy says so.
+        """
+        if cost is None or cost.seconds > 0:
+            needs = "some seconds more" if cost is None else f"about {cost.seconds:.2f} s more"
+            self.trip(
+                "cold_start",
+                f"the deadline passed while {model} was loaded, and compiling what a first answer needs takes {needs}",
+                asker,
+                model=model,
+                advice=_warm_up(model),
+            )
 
     def _note_evicted(self, record: ModelEvicted) -> None:
         self._evicted.add(record.model)
@@ -282,6 +311,10 @@ class Guards:
     def _loads_within_a_minute(self, model: str) -> int:
         since = time.monotonic() - MINUTE
         return sum(at >= since for at in list(self._returned.get(model, ())))
+
+
+def _warm_up(model: str) -> str:
+    return f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or allow more time."
 
 
 def react(record: Tripped, on_trip: Callable[[Tripped], object] | None, warn_to: WarningSink | None = None) -> None:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.base.guards import Asker, Asks, Guards
+from langchain_gemma_jax.engine.base.guards import Asker, Asks, CompileCost, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.other_hosts import OtherHostsPrograms
@@ -87,10 +87,10 @@ class DeviceAccess:
             )
         self.seen.add(key)
 
-    def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_seconds: Callable[[], float | None]) -> None:
+    def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_cost: Callable[[], CompileCost]) -> None:
         """Let the guards check a request before any work for it. ``missing``: its programs that have never run."""
         request.progress.cold |= bool(missing)
-        self.guards.begins(request, self.excess, cold_seconds)
+        self.guards.begins(request, self.excess, cold_cost)
 
     def run(self, key: ProgramKey, program: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
         """Dispatch a program to the device. The returned arrays may not be computed yet."""

@@ -23,6 +23,7 @@ import jax
 
 from langchain_gemma_jax.compile_cache.store import Entry, Store
 from langchain_gemma_jax.engine.base.events import Events, ProgramMade
+from langchain_gemma_jax.engine.base.guards import CompileCost
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import fingerprint
@@ -32,6 +33,7 @@ from langchain_gemma_jax.engine.executables.remembered import LONGEST, CompileCo
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
+from langchain_gemma_jax.engine.requests.clock import Standstills
 from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.seams.placement import Placement
 
@@ -54,6 +56,7 @@ class Tally:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     costs: CompileCosts = field(default_factory=CompileCosts, repr=False)
     events: Events = field(default_factory=Events, repr=False)
+    standstills: Standstills = field(default_factory=Standstills, repr=False)  # of who runs programs, for a program
 
     def hit(self, saved: float) -> None:
         with self.lock:
@@ -190,8 +193,8 @@ class Library:
             self._failed.add(key)
             raise
 
-    def distrust(self) -> bool:
-        """Something that ran did not work. What came from the disk is deleted there, to be made anew when it is needed.
+    def distrust(self, error: Exception) -> bool:
+        """Something that ran raised this. What came from the disk is deleted there, to be made anew when it is needed.
 
         Gives whether there was anything: if not, it was not the disk's fault.
         """
@@ -206,19 +209,18 @@ class Library:
             if self._store is not None:
                 self._store.discard(fingerprint.name(self._family, key))
         if loaded:
-            _log.warning("a program failed: %d that came from the disk are compiled anew", len(loaded))
+            _log.warning(
+                "a program failed, and %d that came from the disk are compiled anew: %s", len(loaded), named(error)
+            )
         return bool(loaded)
 
-    def cold_seconds(self, keys: Iterable[ProgramKey]) -> float | None:
-        """Return what compiling these will take, as far as they are not there. None: it was never measured here."""
-        needs = []
-        for key in keys:
-            if self.kept(key):
-                continue
-            if (cost := self._tally.costs.estimate(self._family, str(key[0]), self._store)) is None:
-                return None
-            needs.append(cost)
-        return max(*needs, sum(needs) / workers()) if needs else 0.0  # several at once
+    def cold_cost(self, keys: Iterable[ProgramKey]) -> CompileCost:
+        """Return what compiling these will take, as far as they are not there."""
+        costs, layers = self._tally.costs, len(self.programs.shape.layout)
+        needs = [costs.estimate(self._family, str(key[0]), self._store, layers) for key in keys if not self.kept(key)]
+        seconds = [each.seconds for each in needs]
+        together = max(*seconds, sum(seconds) / workers()) if seconds else 0.0  # several at once
+        return CompileCost(together, measured=all(each.measured for each in needs))
 
     def time_to_fetch(self, key: ProgramKey) -> float | None:
         """The seconds that fetching a program takes, tried. None: it is not on the disk, or cannot be loaded."""
@@ -230,7 +232,9 @@ class Library:
         return self._first(key)(*args)
 
     def _first(self, key: ProgramKey) -> Callable[..., Any]:
-        call = self._calls[key] = self.make(key).call
+        verb = "fetching" if self.kept(key) else "compiling"
+        with self._tally.standstills.here(f"{verb} {fingerprint.label(self._name, key).strip()}"):
+            call = self._calls[key] = self.make(key).call
         if self._first_needed is not None and self._first_needed.add(key):
             if self._background is None:
                 self._first_needed.remember()

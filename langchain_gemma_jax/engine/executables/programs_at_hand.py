@@ -93,7 +93,7 @@ class ProgramsAtHand:
             waited.append(("step", 1, capacity))
         keys = [*waited, *(("read", size, capacity) for size in sorted(set(later) - chunks))]
         missing = [key for key in keys if key not in self._device.seen]
-        self._device.begins(request, missing, lambda: self._library.cold_seconds(waited))
+        self._device.begins(request, missing, lambda: self._library.cold_cost(waited))
         if missing:
             for key in missing:
                 self._device.expect(key)

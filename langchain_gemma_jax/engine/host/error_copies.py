@@ -7,9 +7,14 @@ into each other's tracebacks, and the error of a result that is read twice would
 from __future__ import annotations
 
 import copy
+import inspect
 import traceback
+from collections.abc import Iterator
+from contextlib import suppress
 
 from langchain_gemma_jax.errors import EngineError
+
+_SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def again(error: Exception) -> Exception:
@@ -34,10 +39,25 @@ def clear_frames(error: BaseException | None) -> None:
 
     This affects only functions that have returned.
     """
+    for one in _all_of(error):
+        traceback.clear_frames(one.__traceback__)
+
+
+def clear_functions(error: BaseException | None) -> None:
+    """Do so where generators and coroutines may go on, among those that raised the error before: theirs stay."""
+    for one in _all_of(error):
+        for frame, _ in traceback.walk_tb(one.__traceback__):
+            if not frame.f_code.co_flags & _SUSPENDED:
+                with suppress(RuntimeError):  # it still runs
+                    frame.clear()
+
+
+def _all_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Give an error, and what it came from."""
     seen: set[BaseException] = set()
     todo = [error]
     while todo:
         if (one := todo.pop()) is not None and one not in seen:
             seen.add(one)
-            traceback.clear_frames(one.__traceback__)
+            yield one
             todo += [one.__cause__, one.__context__]

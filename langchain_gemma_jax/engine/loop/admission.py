@@ -11,7 +11,8 @@ from langchain_gemma_jax.engine.loop.replica_choice import ReplicaChoice
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.results import Results
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
-from langchain_gemma_jax.engine.requests.request import Request, deadline_error
+from langchain_gemma_jax.engine.requests.request import Request, Stage, deadline_error
+from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.steps.prompt_sharing import will_be_shared
 from langchain_gemma_jax.engine.steps.runner import Runner
@@ -38,7 +39,7 @@ class Admission:
             if request.cancelled.is_set():
                 self._endings.finish(request, CancelledRequestError("The request was cancelled."))
             elif request.overdue(now):
-                self._endings.finish(request, deadline_error(request))
+                self._endings.finish(request, deadline_error(request, self._work.standstills))
 
     def admit(self) -> None:
         """Give waiting requests memory, in order, while there is some."""
@@ -93,6 +94,7 @@ class Admission:
         work = self._work
         work.scheduler.start(request)
         work.inbox.begun(request)
+        request.progress.stages.become(Stage.READING)
         if request.progress.started_at is None:
             request.progress.started_at, request.progress.compiles_before = time.monotonic(), work.compiles.compiles
             work.metrics.reused_tokens += request.progress.reused
@@ -102,6 +104,10 @@ class Admission:
         known = self._work.models.known[request.asked.model]
         if (runner := self._work.models.runners.get(request.asked.model)) is None:
             self._evictor.queue.want(known)
-        elif not self._evictor.may_run(known, time.monotonic()):
+            loads = known.entry.state is State.LOADING
+            request.progress.stages.become(Stage.LOADING if loads else Stage.NO_ROOM)
+            return None
+        request.progress.stages.become(Stage.QUEUED)
+        if not self._evictor.may_run(known, time.monotonic()):
             return None
         return runner

@@ -49,8 +49,9 @@ class Dispatching:
         """Return the requests that share this step, and its rows; others come next. No requests: not in this round."""
         scheduler = self._work.scheduler
         together, rows = runner.together(requests, scheduler.alike(requests[0]))
-        if together < len(requests) and any(request.progress.issued for request in requests):
-            self._results.bring_home(keep=0)
+        others = together < len(requests) or not runner.follows(requests, rows)
+        if others and any(request.progress.issued for request in requests):
+            self._results.bring_home(keep=0)  # only a step of the same rows finds its tokens on the device
             return (), rows
         scheduler.split(requests[together:])
         return requests[:together], rows
@@ -109,7 +110,7 @@ class Dispatching:
         key = ("step", 1, resident.capacity)
         try:
             missing = [] if key in runner.device.seen else [key]
-            runner.device.begins(request, missing, lambda: runner.library.cold_seconds([key]))
+            runner.device.begins(request, missing, lambda: runner.library.cold_cost([key]))
         except GuardError as error:
             self._failures.fail(error, (request,))
             return False

@@ -14,6 +14,7 @@ machine. So the engine's threads that are in Python are put to sleep before it i
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import signal
@@ -21,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 LAST_RESORT = 10  # seconds after which the process is killed, should its main thread have been put to sleep
 ASLEEP_SECONDS = 0.3  # that threads in Python get to fall asleep; one inside XLA does not, and is not waited for
@@ -37,12 +39,15 @@ def leave_early(callers: Iterable[int] = ()) -> bool:
     # on_exit calls a function with the exit status. _exit takes one, and ends the process at once.
     libc.on_exit(libc._exit, None)  # noqa: SLF001  that is its name
     if sys.version_info < (3, 14):
-        ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)  # noqa: SLF001  which jaxlib has loaded
+        with suppress(OSError):  # which jaxlib has loaded; where it is not to be found, nothing of C++ runs
+            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)  # noqa: SLF001
         libc.signal(signal.SIGABRT, libc.pause)  # where some of those frames catch what unwinds them
         libc.signal(signal.SIGALRM, None)  # SIG_DFL
         libc.alarm(LAST_RESORT)
         own = {thread.ident or 0 for thread in threading.enumerate() if thread.name.startswith("gemma-jax")}
         put_to_sleep({*own, *callers} - {threading.get_ident()}, ASLEEP_SECONDS)
+    if (tidy := getattr(sys.modules.get("jax._src.api"), "clean_up", None)) is not None:
+        atexit.unregister(tidy)  # which JAX does under locks that a thread may have gone to sleep with
     libc.fflush(None)  # _exit does not
     gc.freeze()  # taking Python down collects garbage several times, and most of it is that of a trace
     return True

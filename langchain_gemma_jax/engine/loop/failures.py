@@ -51,7 +51,7 @@ class Failures:
             self._fail_for_memory(error, requests)
         elif any(array.is_deleted() for array in jax.tree.leaves(runner.params)):
             self._fail_for_weights(runner)
-        elif runner.library.distrust():
+        elif runner.library.distrust(error):
             self._begin_again(runner)
         else:
             self.fail_all(error, requests)

@@ -55,6 +55,15 @@ class OwnerHost(Protocol):
         """Begin to load a model that was evicted: there is room for it now. Never blocks."""
         ...
 
+    @property
+    def loads_run(self) -> bool:
+        """Whether a model is being loaded."""
+        ...
+
+    def end_loads(self, until: float | None) -> bool:
+        """Have what is being loaded end. Gives whether nothing is any more, at that time by ``time.monotonic()``."""
+        ...
+
 
 class Owner:
     """The thread that runs the device, and what only it may touch."""
@@ -63,7 +72,8 @@ class Owner:
         self.compiles, self.background = libraries.compiles, libraries.background
         self._libraries, self._host = libraries, host
         self._kept: object = None
-        self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles)
+        self.standstills = libraries.tally.standstills
+        self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles, standstills=self.standstills)
         self.models, self.scheduler = work.models, work.scheduler
         self.evictor = ModelEvictor(
             work.models, Ledger(host.budget), RoomQueue(self), work.scheduler, work.flights, metrics, events
@@ -163,15 +173,28 @@ class Owner:
         return self.background.close(left) and self.thread.ended
 
     def _end_with_process(self) -> None:
-        if os.getpid() != self._process or not self.thread.begun:
-            return  # forked: the thread did not come along; or there is none
+        """Have no thread inside XLA when the process ends, or the process left before that kills it."""
+        if os.getpid() != self._process:
+            return  # forked: the threads did not come along
+        until = time.monotonic() + EXIT_SECONDS
         try:
-            ended = self.close(EXIT_SECONDS)
+            ended = self._end(until)
         except KeyboardInterrupt:  # somebody is in a hurry
             ended = False
         if (not ended or self.loading) and not leave_early(self.loading.threads):
-            self.thread.wait()
-            self.background.close()
+            self._end(None)
+
+    def _end(self, until: float | None) -> bool:
+        """End all threads, those that load models included. Gives whether they have ended until then."""
+        left = None if until is None else max(0.0, until - time.monotonic())
+        self._host.end_loads(0.0)  # they need not wait for each other
+        # A thread that has not begun need not, and since Python 3.12 it cannot while the process ends.
+        ended = self.close(left) if self.thread.begun else self._close_unbegun(left)
+        return self._host.end_loads(until) and ended
+
+    def _close_unbegun(self, timeout: float | None) -> bool:
+        self._work.inbox.close()
+        return self.background.close(timeout)
 
     # What those who wait for room ask for, on the owner thread.
 
@@ -209,7 +232,8 @@ class Owner:
             self._end_all(error)
             self.compiles.leave_this_thread()
             self.background.close(0)
-            if not self.background.busy:  # else the process may end while one of them is inside XLA
+            # Else the process may end while one of them is inside XLA.
+            if not self.background.busy and not self._host.loads_run:
                 atexit.unregister(self._end_with_process)
 
     def _round(self) -> None:

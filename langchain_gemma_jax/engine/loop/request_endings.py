@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
-from langchain_gemma_jax.engine.requests.request import Completion, OnDevice, Request
+from langchain_gemma_jax.engine.requests.request import Completion, OnDevice, Request, Stage
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import DeviceFailedError
 
@@ -66,6 +66,7 @@ class RequestEndings:
         """Release a running request's memory, and make it the next to be admitted."""
         self._work.runner_of(request).kv_store.release(request)
         request.begin_epoch()
+        request.progress.stages.become(Stage.QUEUED)
         request.progress.draft = ()
         self._work.scheduler.put_back(request)
 

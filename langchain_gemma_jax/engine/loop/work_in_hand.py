@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
+from langchain_gemma_jax.engine.requests.clock import Standstills
 from langchain_gemma_jax.engine.requests.inbox import Inbox
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.residency.known_models import KnownModels
@@ -30,6 +31,7 @@ class WorkInHand:
     models: KnownModels = field(default_factory=KnownModels)
     flights: deque[InFlight] = field(default_factory=deque)  # oldest first
     raised: list[BaseException] = field(default_factory=list)  # in this round of the loop
+    standstills: Standstills = field(default_factory=Standstills)
 
     def runner_of(self, request: Request) -> Runner:
         """Return the runner of a request, whose model is in memory."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
-from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -21,6 +22,43 @@ Steps: TypeAlias = "Generator[Future[Any], None, T]"
 wait for the same work, each in its own way: see ``wait_for`` and ``await_for``."""
 
 _WORTH_TELLING = 0.05  # seconds
+
+
+MOST = 64  # the latest standstills to keep: more than one request meets
+
+
+class TimeSpan(NamedTuple):
+    """A part of a time, from ``began`` to ``end`` by ``time.monotonic()``."""
+
+    began: float
+    end: float
+    what: str
+
+
+class Standstills:
+    """The latest times in which one owner thread stood still. Only that thread adds to them; any thread may read."""
+
+    def __init__(self) -> None:
+        self._over: deque[TimeSpan] = deque(maxlen=MOST)
+        self._now: TimeSpan | None = None  # without an end
+
+    @contextmanager
+    def here(self, what: str) -> Iterator[None]:
+        """Count a ``with`` block as a standstill."""
+        began = time.monotonic()
+        self._now = TimeSpan(began, float("inf"), what)
+        try:
+            yield
+        finally:
+            self._over.append(TimeSpan(began, time.monotonic(), what))
+            self._now = None
+
+    def between(self, began: float, end: float) -> list[TimeSpan]:
+        """Return the standstills between these times, cut to them."""
+        now = self._now  # read first: a standstill that ends just then may be found twice, but is not missed
+        found = {each.began: each for each in [*([] if now is None else [now]), *self._over.copy()]}
+        cut = (TimeSpan(max(began, each.began), min(end, each.end), each.what) for each in found.values())
+        return [each for each in cut if each.end > each.began]
 
 
 class ForRoom(float):
@@ -33,9 +71,20 @@ class Parts:
     def __init__(self) -> None:
         self._began: list[tuple[float, str, Parts | None]] = []
 
-    def now(self, what: str, inside: Parts | None = None) -> None:
-        """Begin a part; ``inside`` divides it further."""
-        self._began.append((time.monotonic(), what, inside))
+    def now(self, what: str, inside: Parts | None = None, at: float | None = None) -> None:
+        """Begin a part now, or at the time ``at``; ``inside`` divides it further."""
+        self._began.append((time.monotonic() if at is None else at, what, inside))
+
+    def become(self, what: str) -> None:
+        """Begin a part, unless it is the current one."""
+        if self.last != what:
+            self.now(what)
+
+    def spans(self, now: float) -> list[TimeSpan]:
+        """Return the parts one after the other, the last one up to ``now``."""
+        parts = list(self._began)
+        ends = [began for began, _, _ in parts[1:]] + [now]
+        return [TimeSpan(began, end, what) for (began, what, _), end in zip(parts, ends, strict=True)]
 
     @property
     def last(self) -> str:

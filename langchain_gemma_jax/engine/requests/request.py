@@ -18,6 +18,7 @@ from typing import Protocol
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.host.warning_sink import WarningSink
+from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
@@ -25,6 +26,16 @@ from langchain_gemma_jax.engine.requests.request_constraint import RequestConstr
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.requests.stop_strings import StopStrings
 from langchain_gemma_jax.errors import DeadlineError
+
+
+class Stage(StrEnum):
+    """The current stage of a request."""
+
+    QUEUED = "waiting for its turn"
+    NO_ROOM = "waiting for room for its model"
+    LOADING = "loading weights"
+    READING = "reading"
+    WRITING = "writing"
 
 
 class FinishReason(StrEnum):
@@ -132,6 +143,7 @@ class Progress:
 
     context: list[int]  # prompt and generated
     marks: set[int]  # lengths at which reading pauses, so that a snapshot can be kept
+    stages: Parts = field(default_factory=Parts)
     issued: int = 0  # tokens that dispatches in flight will bring
     epoch: int = 0  # the number of times that tokens of dispatches in flight became useless
     draft: tuple[int, ...] = ()  # drafted tokens, to be verified
@@ -184,6 +196,7 @@ class Request:
         asked = self.asked
         self.stops = StopStrings(asked.sampling.stop)
         self.progress = Progress(list(asked.prompt.ids), {asked.system} if asked.system else set())
+        self.progress.stages.now(Stage.QUEUED, at=asked.submitted_at)
 
     @property
     def held(self) -> int:
@@ -317,15 +330,25 @@ def gaps(times: Sequence[float]) -> Iterator[float]:
         at = same
 
 
-def deadline_error(request: Request) -> DeadlineError:
-    """Return the error for a request whose deadline has passed."""
+def deadline_error(request: Request, standstills: Standstills | None = None) -> DeadlineError:
+    """Return the error for a request whose deadline has passed, with its current stage and the parts of its time.
+
+    ``standstills``: times in which the owner thread stood still, and with it each request.
+    """
     now, asked = time.monotonic(), request.asked
-    spent = request.timings(now)
-    parts = {"waiting for its turn": spent.queued_s, "reading": spent.prefill_s}
-    parts["generating"] = spent.total_s - spent.queued_s - spent.prefill_s
-    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in parts.items() if seconds >= _WORTH_TELLING)
+    spans, spent = request.progress.stages.spans(now), dict[str, float]()
+    at = spans[-1].what
+    for span in spans:
+        stood = [] if standstills is None else standstills.between(span.began, span.end)
+        for what, seconds in (
+            (span.what, span.end - span.began - sum(each.end - each.began for each in stood)),
+            *((each.what, each.end - each.began) for each in stood),
+        ):
+            spent[what] = spent.get(what, 0.0) + seconds
+        at = next((each.what for each in stood if each.end == now), at)
+    went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in spent.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
-        f"The deadline passed {spent.total_s:.1f} s after submission{went and f' ({went})'}, with "
-        f"{request.generated} tokens generated after a prompt of {len(asked.prompt)}. Allow more time, ask for "
+        f"The deadline passed {now - asked.submitted_at:.1f} s after submission, while {at}{went and f' ({went})'}, "
+        f"with {request.generated} tokens generated after a prompt of {len(asked.prompt)}. Allow more time, ask for "
         "fewer tokens, or warm up first if programs were compiled."
     )

@@ -23,6 +23,11 @@ class InFlight:
     got: jax.Array | None = None  # of a loop: how many tokens each row got
     ends: jax.Array | None = None  # of a step: where the next one goes on
 
+    @property
+    def rows(self) -> int:
+        """How many rows a step had, those that nobody needed among them."""
+        return 0 if self.ends is None else int(self.ends.shape[0])
+
 
 @dataclass(frozen=True)
 class NewTokens:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, Stage, TokenLogprobs
 from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
 
@@ -30,6 +30,8 @@ def accept(
         request.progress.first_token_at = now
     if request.progress.chosen_at is None and not forced:
         request.progress.chosen_at = now
+    if not forced:
+        request.progress.stages.become(Stage.WRITING)
     taken: list[int] = []
     decoded: list[str] = []
     parts: list[str] = []

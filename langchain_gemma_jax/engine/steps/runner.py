@@ -197,10 +197,12 @@ class Runner:
         self.kv_store.held.put_padding(capacity, sequences[len(requests) :])
         return flight
 
-    def follows(self, requests: tuple[Request, ...]) -> bool:
-        """Whether a step of these can go on, on the device, from the one before."""
+    def follows(self, requests: tuple[Request, ...], rows: int | None = None) -> bool:
+        """Whether a step of these, in so many rows, can go on, on the device, from the one before; None: in as many."""
         last = self._last
-        return last is not None and last.requests == requests and last.epochs == epochs_of(requests)
+        if last is None or last.requests != requests or last.epochs != epochs_of(requests):
+            return False
+        return rows is None or last.rows == rows
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
@@ -248,7 +250,7 @@ class Runner:
         row_knobs: tuple[RowKnobs, ...],
         capacity: int,
     ) -> tuple[InFlight, Rows]:
-        if self.follows(requests) and self._last is not None and self._last.ends is not None:
+        if self.follows(requests, len(sequences)) and self._last is not None and self._last.ends is not None:
             tokens, ends = self._last.picked.tokens, self._last.ends
         else:
             tokens, ends = self._newest(requests, residents, len(sequences))

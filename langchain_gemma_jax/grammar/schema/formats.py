@@ -29,7 +29,9 @@ _IPV6 = f"(?:(?:{_GROUP}:){{7}}{_GROUP}|{_GROUP}(?::{_GROUP}){{0,2}}::{_GROUP}(?
 _HEX = "[0-9a-fA-F]"
 _PATH = "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2})"
 _REST = f"{_PATH}{{0,120}}(?:\\?{_PATH}{{0,80}})?(?:#{_PATH}{{0,40}})?"
-_URI = f"[a-z][a-z0-9+.-]{{1,15}}://{_HOST}(?::[1-9][0-9]{{0,3}})?(?:/{_REST})?"
+_DECIMAL = "-?[0-9]{1,20}(?:\\.[0-9]{1,20})?"
+_SITE = f"(?:{_LABEL}\\.){{0,4}}[A-Za-z][A-Za-z0-9]{{0,19}}"  # what ends in digits is an address of four numbers
+_URI = f"[a-z][a-z0-9+.-]{{1,15}}://{_SITE}(?::[1-9][0-9]{{0,3}})?(?:/{_REST})?"
 
 
 def _uuid(version: str) -> str:
@@ -40,6 +42,7 @@ _PATTERNS = {
     "date": _DATE,
     "time": _TIME,
     "date-time": f"{_DATE}T{_TIME}",
+    "local-date-time": f"{_DATE}T{_HOUR}:[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{{1,6}})?",
     "duration": f"P(?:{_DAYS}(?:T{_CLOCK})?|T{_CLOCK}|[0-9]{{1,4}}W)",
     "email": f"{_MAILBOX}@{_DOMAIN}",
     "idn-email": f"{_MAILBOX}@{_DOMAIN}",
@@ -47,6 +50,13 @@ _PATTERNS = {
     "idn-hostname": _HOST,
     "ipv4": _IPV4,
     "ipv6": _IPV6,
+    "ipv4network": _IPV4,
+    "ipv4interface": _IPV4,
+    "ipv6network": _IPV6,
+    "ipv6interface": _IPV6,
+    "decimal": _DECIMAL,
+    "fraction": "-?[0-9]{1,20}(?:/[1-9][0-9]{0,19})?",
+    "complex": f"{_DECIMAL}(?:[+-][0-9]{{1,20}}(?:\\.[0-9]{{1,20}})?j)?",
     "ipvanyaddress": f"(?:{_IPV4}|{_IPV6})",
     "uri": _URI,
     "iri": _URI,
@@ -58,6 +68,7 @@ _PATTERNS = {
     "json-pointer": "(?:/(?:[A-Za-z0-9._-]|~[01])*)*",
     "relative-json-pointer": "(?:0|[1-9][0-9]{0,8})(?:#|(?:/(?:[A-Za-z0-9._-]|~[01])*)*)",
     "byte": "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?",
+    "base64url": "(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw]==|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=)?",
     "base64": "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?",
 }
 

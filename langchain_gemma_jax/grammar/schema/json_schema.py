@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
-from langchain_gemma_jax.grammar.nodes import Literal, Node, Repeat, Rule, Terminal, either
-from langchain_gemma_jax.grammar.reading import Reading, ReadingError, prepare
+from langchain_gemma_jax.grammar.nodes import Literal, Node, Repeat, Rule, SchemaJson, Terminal, either
+from langchain_gemma_jax.grammar.reading import Reading, ReadingError
 from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
 from langchain_gemma_jax.grammar.schema.schema_facts import (
     ASKING,
@@ -26,23 +26,19 @@ from langchain_gemma_jax.grammar.schema.schema_facts import (
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
 from langchain_gemma_jax.grammar.schema.schema_scalars import number, string
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
-from langchain_gemma_jax.grammar.spent_time import Allowance
+from langchain_gemma_jax.stopping import check as check_stop
 
 LEVELS = 32  # of objects and arrays inside each other
 LEVELS_OF_RECURSION = 12  # below the place where a schema refers to itself
 LEVELS_OF_ANYTHING = 5  # below a schema that allows anything
-SECONDS = 0.1  # of a processor, for one schema
-FREE_STEPS = 64  # before time counts: an ordinary schema is never refused, however slow the machine
-MAX_PARTS = 6000
+WORK = 100_000  # for one schema: about a tenth of a second of a processor, but the same schemas on each machine
+OF_A_PART = 16  # of that, once references are followed
+OF_A_READING = 1000  # a pattern that is compiled
+OF_MULTIPLES = 2000
 MAX_RULES = 2000
 MOST_APART = 100  # options of a oneOf that are compared with each other
 
 _ALTERNATIVES = ("anyOf", "oneOf")
-
-
-def _begin() -> Allowance:
-    prepare()
-    return Allowance(SECONDS)
 
 
 @dataclass
@@ -55,9 +51,7 @@ class SchemaReader:
     rules: dict[str, Node] = field(default_factory=dict)
     unpromised: dict[str, None] = field(default_factory=dict)
     prefix: str = ""  # of the names of rules
-    _parts: int = 0
-    _allowance: Allowance = field(default_factory=_begin)
-    _steps: int = 0
+    _work: int = 0
     _readings: dict[Node, Reading] = field(default_factory=dict)
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
@@ -99,25 +93,28 @@ class SchemaReader:
         """See ``Checks.check``."""
         if node in self._readings:
             return
+        self.spend(at, OF_MULTIPLES if isinstance(node, SchemaJson) else OF_A_READING)
         try:
             self._readings[node] = Reading(node)
         except ReadingError as error:
             raise UnreadableError(at, str(error)) from None
-        self._spend(at)
 
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
         """See ``Promises.fits``."""
         self.check(terminal, at)
-        self._spend(at)
+        self.spend(at, 4 + len(text) // 4)
         try:
             return self._readings[terminal].fits(text)
         except ReadingError as error:
             raise UnreadableError(at, str(error)) from None
 
-    def _spend(self, at: str) -> None:
-        self._steps += 1
-        if self._steps > FREE_STEPS and self._allowance.is_spent():
-            raise SchemaError(at, f"up to here it took more than {SECONDS} s of a processor: it is too large")
+    def spend(self, at: str, work: int) -> None:
+        """See ``Promises.spend``."""
+        self._work += work
+        check_stop()
+        if self._work > WORK:
+            what = "up to here it has too many parts, once its references are followed, or values, or patterns"
+            raise SchemaError(at, f"it is too large: {what}")
 
     def rule(self, node: Node) -> Node:
         """Make a rule of a node, and return a reference to it."""
@@ -154,7 +151,7 @@ class SchemaReader:
         Return False if no value fits the schema.
         """
         schema, at = part
-        self._count()
+        self.spend(at, OF_A_PART)
         if (reference := schema.get("$ref")) is not None:
             if reference in seen:
                 raise SchemaError(at, f"$ref: {reference!r} refers to itself, and to nothing else")
@@ -172,12 +169,6 @@ class SchemaReader:
             plain.append(part)
         return True
 
-    def _count(self, parts: int = 1) -> None:
-        self._spend("#")
-        self._parts += parts
-        if self._parts > MAX_PARTS:
-            raise SchemaError("#", f"it has more than {MAX_PARTS:,} parts once its references are followed")
-
     def _combined(
         self,
         plain: list[Clause],
@@ -186,8 +177,8 @@ class SchemaReader:
         inside: tuple[str, ...],
     ) -> Node | None:
         if not groups:
-            self._count(len(plain))
             facts = Facts(plain[0][1] if plain else "#", self)
+            self.spend(facts.at, OF_A_PART * len(plain))
             for schema, at in plain:
                 facts.add(schema, at)
             return self._of_kinds(facts, levels, inside)
@@ -286,7 +277,7 @@ class SchemaReader:
             facts = Facts(at, self)
             for schema, place in parts:
                 facts.add(schema, place)
-            self._count()
+            self.spend(at, OF_A_PART)
             known.append(facts)
         if all(facts.choices is not None for facts in known):
             values = [value for facts in known for value in {same(choice) for choice in facts.choices or ()}]

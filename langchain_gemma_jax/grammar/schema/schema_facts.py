@@ -18,6 +18,7 @@ from langchain_gemma_jax.grammar.terminals import words
 KINDS = ("null", "boolean", "integer", "number", "string", "array", "object")
 MAX_CHOICES = 1000
 MAX_CHOSEN = 100_000  # characters of all of them together
+OF_A_CHOICE = 16  # of the work that a schema may take: see ``Promises.spend``
 HUGE = 1 << 24  # characters, items or members: a larger limit is ignored, since no context holds as much
 LARGEST = Decimal(10) ** 15  # beyond it, floats do not distinguish neighbouring numbers
 
@@ -53,6 +54,13 @@ class Promises(Protocol):
 
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
         """Return True if a whole text fits a terminal."""
+
+    def spend(self, at: str, work: int) -> None:
+        """Count work before it is done, in units of about a microsecond.
+
+        Raises:
+            SchemaError: it is more than one schema may be.
+        """
 
 
 class UnreadableError(SchemaError):
@@ -149,7 +157,9 @@ class Facts:
         if "const" in schema:
             self._choose([schema["const"]])
         if (choices := schema.get("enum")) is not None:
-            self._choose(list(_list(choices, "enum", at)))
+            values = list(_list(choices, "enum", at))
+            self.reader.spend(at, OF_A_CHOICE * min(len(values), MAX_CHOICES))
+            self._choose(values)
             if len(self.choices or ()) > MAX_CHOICES or sum(map(len, map(same, self.choices or ()))) > MAX_CHOSEN:
                 raise SchemaError(at, f"enum: more than {MAX_CHOICES:,} values, or {MAX_CHOSEN:,} characters of them")
 

@@ -130,7 +130,12 @@ def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str,
         if node is not None:
             members.append(Member(sequence(reader.writing.key(name), node), name in required))
     low, high = facts.members
-    return ObjectShape(reader.writing, tuple(members), _free(reader, declared, keys, names, levels, inside), low, high)
+    free = _free(reader, declared, keys, names, levels, inside)
+    if free is not None and (most := len(members) + 1) < low <= (low if high is None else high):
+        why = "two names that it leaves open may come out the same"
+        reader.cannot(facts.at, f"minProperties {low}, where {most - 1} are declared: {why}")
+        low = most
+    return ObjectShape(reader.writing, tuple(members), free, low, high)
 
 
 def _free(

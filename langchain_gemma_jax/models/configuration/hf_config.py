@@ -52,17 +52,38 @@ def config_from_hf(raw: Raw, location: str) -> ModelConfig:
         return _READERS[text_type](fields)
     if model_type in _READERS:
         return _READERS[model_type](Fields(raw, outer={}, location=location))
-    if model_type.startswith("gemma3n"):
-        raise UnsupportedModelError(
-            f"{location}: Gemma 3n is not supported (its AltUp and Laurel blocks are not implemented). "
-            "Use a Gemma 4 E2B or E4B checkpoint: the same sizes, one generation later."
-        )
     raise _unknown(model_type, location)
 
 
+OTHER_GEMMAS: Mapping[str, str] = {
+    "gemma3n": "Gemma 3n is not supported: its AltUp and Laurel blocks are not implemented. Use a Gemma 4 E2B or E4B, "
+    "which are the same sizes, one generation later",
+    "vaultgemma": "VaultGemma is not implemented here. transformers' code runs it: put torchax: before the model's "
+    "name",
+    "recurrentgemma": "RecurrentGemma is not supported: its recurrent layers keep a state in the place of keys and "
+    "values. Use a Gemma 2 2B or 9B, which are the same sizes",
+    "t5gemma": "T5Gemma is not supported: it has an encoder and a decoder. Use a Gemma 2 of its size",
+    "t5gemma2": "T5Gemma 2 is not supported: it has an encoder and a decoder. Use a Gemma 3 of its size",
+    "paligemma": "PaliGemma is not supported: it reads a picture and its question in both directions. Use a Gemma 3 "
+    "from 4B on, or a Gemma 4, which see pictures in a conversation",
+    "shieldgemma2": "ShieldGemma 2 is not supported: it scores pictures, and has no words. Ask a Gemma 3 4B, which it "
+    "is made of",
+    "diffusiongemma": "DiffusionGemma is not supported: it writes many tokens at once, and none after the other. Use a "
+    "Gemma 4 26B-A4B, which is the same size",
+}
+"""Members of the family that are not implemented, by how their model_type begins, and what to do instead."""
+
+
 def _unknown(model_type: object, location: str) -> UnsupportedModelError:
+    named = model_type.replace("_", "") if isinstance(model_type, str) else ""
+    for kind in sorted(OTHER_GEMMAS, key=len, reverse=True):
+        if named.startswith(kind):
+            return UnsupportedModelError(f"{location}: {OTHER_GEMMAS[kind]}.")
     known = ", ".join(sorted({*_READERS, *_MULTIMODAL}))
-    return UnsupportedModelError(f"{location}: expected a model_type of {known}, found {short(model_type)}.")
+    return UnsupportedModelError(
+        f"{location}: expected a model_type of {known}, found {short(model_type)}. Models of other families are run by "
+        "transformers' code, with torchax: before the model's name."
+    )
 
 
 def _shared(f: Fields, *also_tanh: str, both_ways: tuple[bool, ...] = ()) -> dict[str, object]:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError
+from langchain_gemma_jax.errors import CheckpointError, CorruptCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.tensor_types import TYPES, TensorType
@@ -127,6 +127,7 @@ def read_header(file: OpenFile) -> Header:
 
     Raises:
         CorruptCheckpointError: it is not what the format asks for, or describes what the file does not hold.
+        UnsupportedModelError: a tensor is of a type that is not known here, as of a newer format.
     """
     reader = _Reader(file)
     if file.size < 4 or (magic := reader.take(4)) != MAGIC:
@@ -171,11 +172,23 @@ def _read_entry(reader: _Reader) -> _Row:
     number, offset = reader.number("I"), reader.number("Q")
     kind = TYPES.get(number)
     if kind is None:
-        raise CorruptCheckpointError(path, f"{short(name)} to be of a type of the format", f"the type {number}")
+        raise _unknown_type(path, name, number)
     if shape[-1] % kind.elements:
         expected = f"rows of {short(name)} in whole blocks of {kind.elements}, as {kind.name} has them"
         raise CorruptCheckpointError(path, expected, f"rows of {shape[-1]:,}")
     return _Row(name, kind, shape, offset)
+
+
+def _unknown_type(path: Path, name: str, number: int) -> UnsupportedModelError:
+    newest = max(TYPES)
+    if number > newest:
+        what = f"which this release does not read: it is newer than {TYPES[newest].name}, or the file is damaged"
+    else:
+        what = "which the format has given up"
+    return UnsupportedModelError(
+        f"{path}: {short(name)} is of the type {number} of GGUF, {what}. Take this model's file in another "
+        "quantisation, such as Q8_0 or Q4_K_M."
+    )
 
 
 def _alignment(path: Path, metadata: Mapping[str, Value]) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError, UnknownModelError
-from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
+from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineError
+from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
-from langchain_gemma_jax.models.hub.hub_request import is_model_id
+from langchain_gemma_jax.models.loading.model_names import check_name
 from langchain_gemma_jax.models.torchax import asked as torchax
 from langchain_gemma_jax.stopping import Stop
 
@@ -61,16 +61,7 @@ def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | No
         kept = find_ollama(str(source))
         return FoundFiles(kept.path, kept.name, kept.defaults, kept.templated, kept.encoders)
     model_id, _, file = str(source).partition(":")
-    if not is_model_id(model_id):
-        from langchain_gemma_jax.models.hub.known_ids import meant_by
-
-        hint = "" if (meant := meant_by(str(source))) is None else f" Did you mean {meant!r}?"
-        raise UnknownModelError(
-            f"{source!r} is neither a folder or file that exists here nor a model's id on the Hugging Face Hub, "
-            'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
-            'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
-            f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
-        )
+    check_name(str(source))
     from langchain_gemma_jax.models.hub.download import download
 
     try:

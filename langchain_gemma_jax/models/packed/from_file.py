@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstrac
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
-from langchain_gemma_jax.models.packed.kinds import KINDS
+from langchain_gemma_jax.models.packed.kinds import IN_GGUF, KINDS
 from langchain_gemma_jax.models.packed.splitting import split
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
@@ -132,7 +132,7 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
             kind = source.kind(part.name) if part.name in source.names() else _PLAIN[dtype]  # missing: place() says so
             if kind not in KINDS:
                 advice = "Take a file of this model in one of these."
-                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(KINDS)}", kind, advice)
+                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", kind, advice)
             outputs = part.shape[-2]
             if runs and runs[-1][0] == kind:
                 outputs += runs.pop()[1]

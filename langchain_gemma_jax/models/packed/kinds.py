@@ -188,3 +188,6 @@ KINDS: Mapping[str, Kind] = {
     )
 }
 """Every block format that is read here, by its name in GGUF files; INT4 is Q4_0 with the scales of safetensors."""
+
+IN_GGUF = tuple(name for name in KINDS if name != "INT4")
+"""Block formats that GGUF files have."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.vocabulary import Vocabulary
+from langchain_gemma_jax.stopping import looking
 
 # The libraries sort a whole text's merges in one heap; in stretches of this many characters the cost is linear.
 _STRETCH = 1 << 14
+_LOOKS = 4  # stretches between two looks at whether somebody waits for the ids
 
 # How a text is taken apart where the library cannot spell it: at U+2581, by which libraries mean a space,
 # then into lines, then into words. What cannot be spelt even then is written in bytes.
@@ -104,9 +107,16 @@ class Tokenizer(ABC):
 
         Python strings can hold halves of characters (lone surrogates), which no text can; each becomes U+FFFD.
         """
-        parts = _stretches(_sound(text))
-        with only_tokenizer_errors(self._path, "a tokenizer that can encode"):
-            return [token_id for part in parts for token_id in self._exactly(part, _FINER)]
+        ids: list[int] = []
+        for part in looking(_stretches(_sound(text)), _LOOKS):
+            with only_tokenizer_errors(self._path, "a tokenizer that can encode"):
+                ids += self._exactly(part, _FINER)
+        return ids
+
+    @cached_property
+    def longest_token(self) -> int:
+        """The bytes of the longest text that is one token."""
+        return max(len(piece) for number, piece in enumerate(self._pieces) if number not in self._control_ids)
 
     def encode_scaffold(self, text: str) -> list[int]:
         """Return the ids of this package's own text, in which control strings become their ids.

@@ -14,10 +14,11 @@ from typing import Any
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
 from langchain_gemma_jax.models.torchax.libraries import ATTENTION, TorchLibraries, libraries
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
-from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, PassCache, now
+from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, NoPass, PassCache, now
 
 EXPERTS = "batched_mm"  # the one way to run experts whose shapes do not depend on what the router chose
 _FIXED_BY_LENGTH = ("dynamic", "longrope")  # ropes that change when a text becomes long
+_ANSWER = "MoeModelOutputWithPast"  # of transformers: what a head is given in the place of its body's answer
 _PROBE = 8  # tokens, with which a model is called to see what it asks for
 
 _given: ContextVar[Any] = ContextVar("given", default=None)  # hidden states, in the place of what the body would say
@@ -83,6 +84,8 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
                 module = found.transformers.AutoModelForCausalLM.from_config(
                     kind, dtype=getattr(torch, dtype), trust_remote_code=code is not None, **HOW_TO_RUN
                 )
+            except KeyError as error:
+                raise _own_attentions(kind.model_type, error) from error
             except (ValueError, ImportError, TypeError) as error:
                 raise UnsupportedModelError(
                     f"transformers makes no model of this configuration ({kind.model_type}) that can be run here: "
@@ -95,6 +98,14 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
             raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
         _let_given_through(body)
         return MetaModule(found, module, f"{module.base_model_prefix}.")
+
+
+def _own_attentions(kind: str, error: KeyError) -> UnsupportedModelError:
+    if error.args == (ATTENTION,):
+        what = "its code in transformers has a list of attentions of its own, which takes no other"
+    else:
+        what = f"its code in transformers looks for {error.args[0]!r:.100} and does not find it"
+    return UnsupportedModelError(f"A model of the kind {kind!r} cannot be served: {what}.")
 
 
 HOW_TO_RUN: Mapping[str, str] = {"attn_implementation": ATTENTION, "experts_implementation": EXPERTS}
@@ -177,12 +188,16 @@ def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
         with meta.libraries.alone(), torch.device("meta"), torch.no_grad():
             ids = torch.zeros((1, _PROBE), dtype=torch.long)
             hidden = meta.states({}, ids, torch.arange(_PROBE)[None])
+            now.set(NoPass())
             scores = meta.scores({}, hidden[:, :1], ids[:, :1])
         seen.layout(layers)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {error} {tried}") from error
     except Exception as error:
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        if isinstance(error, AttributeError) and type(error.obj).__name__ == _ANSWER:
+            what = f"its head asks its body for {error.name!r}, and is given hidden states alone"
+        else:
+            what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {what}. {tried}") from error
     finally:
         now.reset(token)

@@ -34,6 +34,9 @@ _KNOWN = {"scaling", "softcap", "sliding_window", "dropout", "is_causal", "posit
 _NO_EFFECT = {"output_attentions", "output_hidden_states", "return_dict", "logits_to_keep", "cache_position", "kwargs"}
 
 
+_OF_MASKS = {"get_mask_sizes", "get_max_cache_shape", "get_max_length", "get_usable_length"}
+
+
 class Views(Protocol):
     """How tensors and the arrays that they stand for become each other. Nothing is copied."""
 
@@ -67,6 +70,10 @@ class AttentionAsked:
     window: int | None
 
 
+class StrangeCacheError(UnsupportedModelError, AttributeError):
+    """A model asks its cache for what a cache of keys and values does not have; also how ``hasattr`` finds that out."""
+
+
 class PassCache:
     """What a model takes for a cache of transformers'."""
 
@@ -76,6 +83,17 @@ class PassCache:
         """Hand a layer's keys and values to the pass. What the layer may look at is known there."""
         now.get().update(keys, values, layer)
         return keys, values
+
+    def __getattr__(self, name: str) -> Any:
+        """Say that there is no more than keys and values."""
+        if name in _OF_MASKS:
+            why = "to make a mask of its own, and here an attention is told by positions alone what it sees"
+        else:
+            why = (
+                "which is no part of keys and values: a layer keeps something else, such as the state of a convolution "
+                "or of a recurrence, and its size is not known here"
+            )
+        raise StrangeCacheError(f"its code asks its cache for {name!r}, {why}.")
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
         """Return 0: where tokens stand is told by their position ids."""
@@ -95,6 +113,24 @@ def attention(module: Any, queries: Any, keys: Any, values: Any, mask: Any = Non
         scaling = queries.shape[-1] ** -0.5
     window = asked.get("sliding_window")
     return now.get().attend(queries, layer, AttentionAsked(float(scaling), asked.get("softcap"), window)), None
+
+
+class NoPass:
+    """The pass that goes on while a model's head is called alone: its body is to stay out of it."""
+
+    def update(self, keys: Any, values: Any, layer: int) -> None:
+        del keys, values
+        raise _called_by_the_head(layer)
+
+    def attend(self, queries: Any, layer: int, asked: AttentionAsked) -> Any:
+        del queries, asked
+        raise _called_by_the_head(layer)
+
+
+def _called_by_the_head(layer: int) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"its head calls layer {layer} by itself, and not by the body that it stands on. They cannot be run apart."
+    )
 
 
 @dataclass

@@ -11,8 +11,8 @@ import numpy as np
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import Picture
+from langchain_gemma_jax.media.pictures import Filter, resized
 from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, Scan
-from langchain_gemma_jax.models.vision.resize import Filter, resize
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SquarePictures(PictureRules):
                 f"max_soft_tokens: expected at least {self.soft_tokens}, which every picture of this model takes, "
                 f"found {max_soft_tokens}."
             )
-        pixels = resize(picture.pixels, self.side, self.side, self.filter)
+        pixels = resized(picture.pixels, self.side, self.side, self.filter)
         digest = hashlib.sha256(self.VERSION + repr(pixels.shape).encode() + pixels.tobytes()).digest()
         return PlacedMedium(self.before, (self.placeholder,) * self.soft_tokens, self.after, digest, {"pixels": pixels})
 
@@ -68,4 +68,4 @@ def crops(picture: Picture, scan: Scan) -> list[Picture]:
     along = 1 if wide >= tall else 0
     places = range(length, length * count, length)
     pieces = np.split(picture.pixels, places, axis=along)
-    return [Picture(np.ascontiguousarray(piece)) for piece in pieces if piece.size]
+    return [Picture(piece) for piece in pieces if piece.size]

@@ -10,8 +10,8 @@ import numpy as np
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import SAMPLE_RATE, Picture, Sound
+from langchain_gemma_jax.media.pictures import Filter, resized
 from langchain_gemma_jax.models.seams.media_support import PictureRules, PlacedMedium, SoundRules
-from langchain_gemma_jax.models.vision.resize import Filter, resize
 
 BUDGETS = (70, 140, 280, 560, 1120)  # soft tokens that a picture may become: those that the models were trained with
 
@@ -44,7 +44,7 @@ class PatchedPictures(PictureRules):
         budget = self._budget(max_soft_tokens)
         tall, wide = picture.pixels.shape[:2]
         height, width = self.size(tall, wide, budget)
-        pixels = resize(picture.pixels, height, width, self.filter)
+        pixels = resized(picture.pixels, height, width, self.filter)
         side, each = (self.soft_side, 1) if self.merged else (self.patch, self.pool**2)
         rows, columns = height // side, width // side
         cut = pixels.reshape(rows, side, columns, side, 3).swapaxes(1, 2).reshape(rows * columns, side * side * 3)

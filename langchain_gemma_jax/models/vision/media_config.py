@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.media.pictures import Filter
 from langchain_gemma_jax.models.configuration.config_fields import MOST_LAYERS, Fields, Raw
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
@@ -20,7 +21,6 @@ from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.gemma4_rules import BUDGETS, FramedSounds, PatchedPictures
 from langchain_gemma_jax.models.vision.gemma4_tower import Gemma4Tower
-from langchain_gemma_jax.models.vision.resize import Filter
 from langchain_gemma_jax.models.vision.siglip import Siglip
 from langchain_gemma_jax.models.vision.unified import UnifiedPictures, UnifiedSounds
 

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from langchain_gemma_jax.client.error_forms import error_out
 from langchain_gemma_jax.engine.api.model_estimate import shape_of
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
@@ -33,6 +32,7 @@ from langchain_gemma_jax.models.loading.read import read
 from langchain_gemma_jax.scale.hosts.line import Line
 from langchain_gemma_jax.scale.hosts.names import Name, each
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+from langchain_gemma_jax.wire.error_forms import error_out
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from itertools import count
 from typing import Any, NoReturn
 
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
-from langchain_gemma_jax.scale.hosts.line import SILENCE, Line
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
+from langchain_gemma_jax.scale.hosts.line import SILENCE, Line, OtherKeyError
 
 TOGETHER = 300.0  # seconds that the processes wait for each other at the start
 LAST_RESORT = 8.0  # seconds after a loss at which the leader ends, whoever is still to hear of it
 _AGAIN = 0.3  # seconds between two tries to reach the leader
-_AT_ONCE = 64
+_LOOK = 0.1  # seconds between two looks at who has come
+_AT_ONCE = 128  # who have connected and not yet shown the key: whoever has had the longest time for it makes way
 _log = OwnLog(__name__)
 
 
@@ -76,6 +78,7 @@ def leading(plan: GroupPlan) -> Iterator[Any]:
     leader.begin()
     try:
         leader.devices = _join(plan)
+        leader.is_together()
         yield leader
     finally:
         if leader.lost is not None:
@@ -97,6 +100,7 @@ def follow(plan: GroupPlan) -> NoReturn:
     follower = Follower(line)
     follower.begin()
     follower.devices = _join(plan)
+    line.patience = SILENCE
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_IGN)  # the leader lets open answers finish first, and then says so
     follower.follow()
@@ -107,81 +111,158 @@ def follow(plan: GroupPlan) -> NoReturn:
 def _followers(plan: GroupPlan) -> list[Line]:
     """Wait for all followers."""
     host, port = plan.address
-    until, found = time.monotonic() + TOGETHER, dict[int, Line]()
+    until = time.monotonic() + TOGETHER
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:
         raise InputError(f"--leader: {host!r} is no address of this host: {error}.") from error
     with socket.create_server((host, port + 1), family=family, backlog=_AT_ONCE) as server:
-        while len(found) < plan.hosts - 1:
-            missing = sorted({*range(1, plan.hosts)} - set(found))
-            server.settimeout(max(0.01, until - time.monotonic()))
-            try:
-                joined = _welcomed(server.accept()[0], plan, missing)
-            except TimeoutError:
+        server.settimeout(_LOOK)
+        door = _Door(plan)
+        while missing := door.missing():
+            if time.monotonic() > until:
                 raise HostLostError(
                     f"These hosts of the group did not come to {plan.leader} within {TOGETHER:g} s: "
                     f"{', '.join(map(str, missing))}. Start them with the same --hosts, --leader and --hosts-key-file."
-                ) from None
-            if joined is not None:
-                found[joined[0]] = joined[1]
-    for line in found.values():
+                )
+            with suppress(TimeoutError):
+                door.welcome(server.accept()[0])
+        lines = door.close()
+    for line in lines:
         line.send({"do": "join"})
-    return [found[number] for number in sorted(found)]
+    return lines
 
 
-def _welcomed(connection: socket.socket, plan: GroupPlan, missing: list[int]) -> tuple[int, Line] | None:
-    """Let one of those in who are missing. None: it is none of them."""
-    try:
-        line = Line(_connection(connection), plan.key, leads=True)
-        told, _ = line.receive()
-    except HostLostError as error:
-        _log.warning("whoever connected to the leader of the group is no host of it: %s", error)
-        return None
-    number = told.get("number")
-    if number not in missing:
-        why = f"it is number {number}, and those that the leader still waits for are {', '.join(map(str, missing))}."
-        line.send({"do": "refused", "why": why})
-        _log.warning("a host cannot join the group: %s", why)
-        return None
-    if told.get("versions") != _versions():
-        why = f"it runs {told.get('versions')}, and the leader {_versions()}. Install the same on all hosts."
-        line.send({"do": "refused", "why": why})
-        raise InstallationError(f"Host {number} of the group cannot join: {why}")
-    line.beat()
-    return int(number), line
+class _Door:
+    """Where followers come to their leader. Strangers come too, and keep nobody: each has a thread, and little time."""
+
+    def __init__(self, plan: GroupPlan) -> None:
+        self._plan, self._versions = plan, _versions()  # before anybody comes: JAX is imported for it
+        self._lock = threading.Lock()
+        self._found: dict[int, Line] = {}
+        self._unproven: dict[int, FrameSocket] = {}  # oldest first
+        self._numbers = count()
+        self._refused: InstallationError | None = None
+        self._closed = False
+
+    def missing(self) -> list[int]:
+        """Return the followers that are not there, those that have gone again among them.
+
+        Raises:
+            InstallationError: one of them cannot be let in.
+        """
+        with self._lock:
+            if self._refused is not None:
+                raise self._refused
+            for number in [number for number, line in self._found.items() if line.is_broken]:
+                self._found.pop(number).close()
+            return sorted({*range(1, self._plan.hosts)} - set(self._found))
+
+    def welcome(self, connected: socket.socket) -> None:
+        """Let somebody in who has connected, if it is one of those who are missing."""
+        frames, ticket = _frames(connected), next(self._numbers)
+        with self._lock:
+            if len(self._unproven) >= _AT_ONCE:
+                self._unproven.pop(next(iter(self._unproven))).close()
+            self._unproven[ticket] = frames
+        threading.Thread(target=self._welcome, args=(ticket, frames), name="gemma-jax-hosts", daemon=True).start()
+
+    def close(self) -> list[Line]:
+        """Let nobody in any more. Returns the lines to the followers, in their order."""
+        with self._lock:
+            self._closed = True
+            unproven, self._unproven = self._unproven, {}
+        for frames in unproven.values():
+            frames.close()
+        return [self._found[number] for number in sorted(self._found)]
+
+    def _welcome(self, ticket: int, frames: FrameSocket) -> None:
+        try:
+            line = Line(frames, self._plan.key, leads=True)
+            told, _ = line.receive(time.monotonic() + SILENCE)
+            self._admit(line, told)
+        except (HostLostError, InstallationError) as error:
+            frames.close()
+            if isinstance(error, InstallationError):
+                self._refused = error
+            elif not self._closed:
+                _log.warning("whoever connected to the leader of the group is no host of it: %s", error)
+        finally:
+            with self._lock:
+                self._unproven.pop(ticket, None)
+
+    def _admit(self, line: Line, told: dict[str, Any]) -> None:
+        """Let in whoever has shown the key.
+
+        Raises:
+            InstallationError: it runs other versions. HostLostError: it has gone again.
+        """
+        number, missing = told.get("number"), self.missing()
+        if number not in missing:
+            others = ", ".join(map(str, missing))
+            why = f"it is number {number}, and those that the leader still waits for are {others}."
+            line.send({"do": "refused", "why": why})
+            _log.warning("a host cannot join the group: %s", why)
+            line.close()
+            return
+        if told.get("versions") != self._versions:
+            why = f"it runs {told.get('versions')}, and the leader {self._versions}. Install the same on all hosts."
+            line.send({"do": "refused", "why": why})
+            raise InstallationError(f"Host {number} of the group cannot join: {why}")
+        with self._lock:
+            if self._closed or self._found.setdefault(int(number), line) is not line:
+                raise HostLostError("another one of its number came at the same time")
+        line.beat()
 
 
 def _to_leader(plan: GroupPlan) -> Line:
-    """Reach the leader, and wait until all others have."""
-    host, port = plan.address
-    until = time.monotonic() + TOGETHER
+    """Reach the leader, and wait until all others have. What fails on the way is tried again.
+
+    Raises:
+        HostLostError: it was not there in time, or has another key. InstallationError: it does not want this host.
+    """
+    versions, until = _versions(), time.monotonic() + TOGETHER
     while True:
         try:
-            connection = socket.create_connection((host, port + 1), timeout=SILENCE)
-            break
-        except OSError as error:
+            return _joined(plan, versions)
+        except OtherKeyError:
+            raise
+        except (OSError, HostLostError) as error:
             if time.monotonic() > until:
                 raise HostLostError(
                     f"The leader of the group was not at {plan.leader} within {TOGETHER:g} s: {error}. Start it with "
                     "--host-number 0, and see that the other hosts reach that port and the one behind it."
                 ) from error
             time.sleep(_AGAIN)
-    line = Line(_connection(connection), plan.key, leads=False)
-    line.send({"do": "hello", "number": plan.number, "versions": _versions()})
-    while True:
-        told, _ = line.receive()
-        if told["do"] == "refused":
-            raise InstallationError(f"This host cannot join the group: {told['why']}")
-        if told["do"] == "join":
-            line.beat()
-            return line
 
 
-def _connection(connected: socket.socket) -> Connection:
-    connected.settimeout(None)
+def _joined(plan: GroupPlan, versions: list[str]) -> Line:
+    """Come to the leader, once.
+
+    Raises:
+        OSError, HostLostError: it is not there, or went away. InstallationError: it does not want this host.
+    """
+    host, port = plan.address
+    frames = _frames(socket.create_connection((host, port + 1), timeout=SILENCE))
+    try:
+        line = Line(frames, plan.key, leads=False)
+        line.send({"do": "hello", "number": plan.number, "versions": versions})
+        told: dict[str, Any] = {"do": "beat"}
+        while told["do"] == "beat":
+            told, _ = line.receive()
+    except BaseException:
+        frames.close()
+        raise
+    if told["do"] == "refused":
+        frames.close()
+        raise InstallationError(f"This host cannot join the group: {told['why']}")
+    line.beat()
+    return line
+
+
+def _frames(connected: socket.socket) -> FrameSocket:
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Connection(connected.detach())
+    return FrameSocket(connected)
 
 
 def _versions() -> list[str]:

@@ -13,16 +13,16 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.client.error_forms import error_in
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.errors import HostLostError, InstallationError
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
-from langchain_gemma_jax.scale.hosts.line import BEAT, Line
+from langchain_gemma_jax.scale.hosts.line import BEAT, SILENCE, Line
 from langchain_gemma_jax.scale.hosts.names import ArrayNames
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+from langchain_gemma_jax.wire.error_forms import error_in
 
 _MOMENT = 1.0  # seconds for a broken line to be noticed, after what the hosts do together has failed
 
@@ -45,6 +45,11 @@ class Leader:
         for number, line in enumerate(self._lines, 1):
             threading.Thread(target=self._listen, args=(number, line), name="gemma-jax-hosts", daemon=True).start()
         threading.Thread(target=self._look, name="gemma-jax-hosts", daemon=True).start()
+
+    def is_together(self) -> None:
+        """Note that all have begun: from now on who is silent is lost soon."""
+        for line in self._lines:
+            line.patience = SILENCE
 
     def when_lost(self, call: Callable[[HostLostError], None]) -> None:
         """Have something called when one of the followers is lost, in a thread of the leader's."""

@@ -12,42 +12,55 @@ import json
 import os
 import struct
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 from langchain_gemma_jax.errors import HostLostError
+from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 
 BEAT = 1.0  # seconds between two signs of life
-SILENCE = 6.0  # seconds without one after which who is at the other end is lost
+SILENCE = 6.0  # seconds without one after which who is at the other end is lost ...
+FORMING = 60.0  # ... and while the group is not together: JAX is imported then, and all devices are begun with
+_SHOWN_WITHIN = 6.0  # seconds that whoever connects has to show the key
 _LARGEST = 2**30  # bytes of a frame: a prompt has a few
 _FIRST = 4096  # bytes that whoever has not shown the key may send
 _LENGTH = struct.Struct("<I")
 
 
+class OtherKeyError(HostLostError):
+    """Who is at the other end has another key."""
+
+
 class Line:
     """One end of a line. Any thread may send; one receives."""
 
-    def __init__(self, connection: Connection, key: bytes, *, leads: bool) -> None:
+    def __init__(self, frames: FrameSocket, key: bytes, *, leads: bool) -> None:
         """Show the key, and see that the other end has it. ``leads``: whether this end is the leader's.
 
         Raises:
-            HostLostError: the other end does not have it, or says nothing.
+            OtherKeyError: the other end does not have it. HostLostError: it says nothing, or takes too long.
         """
-        self._connection, self._lock = connection, threading.Lock()
+        self._frames, self._lock = frames, threading.Lock()
         self._sent = self._received = 0
-        mine = os.urandom(32)
+        self.patience = FORMING  # seconds of silence after which the other end is lost
+        mine, until = os.urandom(32), time.monotonic() + _SHOWN_WITHIN
         try:
-            connection.send_bytes(mine)
-            theirs = self._bytes(SILENCE, _FIRST)
+            frames.send_bytes(mine, _SHOWN_WITHIN)
+            theirs = frames.recv_bytes(_FIRST, _SHOWN_WITHIN, until)
             both = mine + theirs if leads else theirs + mine
             self._out, self._in = (_derived(key, both, name) for name in (_NAMES if leads else reversed(_NAMES)))
-            connection.send_bytes(_derived(self._out, b"", "hello"))
-            shown = self._bytes(SILENCE, _FIRST)
+            frames.send_bytes(_derived(self._out, b"", "hello"), _SHOWN_WITHIN)
+            shown = frames.recv_bytes(_FIRST, _SHOWN_WITHIN, until)
         except (OSError, EOFError) as error:
             raise _lost(error) from error
         if not hmac.compare_digest(shown, _derived(self._in, b"", "hello")):
-            raise HostLostError("The other end of a group's line has another key: give all hosts the same file.")
+            raise OtherKeyError("The other end of a group's line has another key: give all hosts the same file.")
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the other end is gone, while nothing is to come from it."""
+        return self._frames.is_broken
 
     def send(self, told: Mapping[str, Any], data: Sequence[bytes | memoryview] = ()) -> None:
         """Send something that JSON can say, and bytes.
@@ -59,19 +72,19 @@ class Line:
         body = b"".join((_LENGTH.pack(len(head)), head, *data))
         try:
             with self._lock:
-                self._connection.send_bytes(_seal(self._out, self._sent, body) + body)
+                self._frames.send_bytes(_seal(self._out, self._sent, body) + body, self.patience)
                 self._sent += 1
         except (OSError, EOFError) as error:
             raise _lost(error) from error
 
-    def receive(self) -> tuple[dict[str, Any], memoryview]:
-        """Wait for what comes next: what was said, and bytes.
+    def receive(self, until: float | None = None) -> tuple[dict[str, Any], memoryview]:
+        """Wait for what comes next: what was said, and bytes. ``until``, by ``time.monotonic()``, at most.
 
         Raises:
             HostLostError: the line is broken or silent, or what came is not of the other end's making.
         """
         try:
-            frame = self._bytes(SILENCE, _LARGEST)
+            frame = self._frames.recv_bytes(_LARGEST, self.patience, until)
         except (OSError, EOFError) as error:
             raise _lost(error) from error
         seal, body = frame[:32], memoryview(frame)[32:]
@@ -97,12 +110,7 @@ class Line:
 
     def close(self) -> None:
         """Break it."""
-        self._connection.close()
-
-    def _bytes(self, patience: float, most: int) -> bytes:
-        if not self._connection.poll(patience):
-            raise TimeoutError(f"nothing came for {patience:g} s")
-        return self._connection.recv_bytes(most)
+        self._frames.close()
 
 
 _NAMES = ("leader", "follower")

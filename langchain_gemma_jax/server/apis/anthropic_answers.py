@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -61,14 +62,17 @@ class AnthropicCount:
 
     streams_as = EVENTS
 
-    async def reply(self, body: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]]:
         """Return the number.
 
         Raises:
             InputError: what is asked is not possible.
         """
-        messages, asked = anthropic_request(body, caller, counts=True)
-        return {"input_tokens": await beside(count_tokens, messages, asked)}
+        return _count(*anthropic_request(body, caller, counts=True))
+
+
+async def _count(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
+    return {"input_tokens": await abegin(partial(count_tokens, messages, asked), Clock(asked.timeout))}
 
 
 async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import (
+    MOST_TOOLS,
     as_blocks,
     as_list,
     as_object,
@@ -19,6 +20,7 @@ from langchain_gemma_jax.server.apis.fields import (
     refuse_unknown,
     texts_or_blocks,
 )
+from langchain_gemma_jax.stopping import looking
 
 _KNOWN = {
     "model", "messages", "system", "max_tokens", "tools", "tool_choice", "stop_sequences", "temperature", "top_p",
@@ -45,7 +47,9 @@ def anthropic_request(body: Mapping[str, Any], caller: Caller, *, counts: bool) 
     if body.get("stop_sequences"):
         given["stop"] = as_list(body["stop_sequences"], "stop_sequences")
     if body.get("tools"):
-        given["tools"] = [_tool(each, f"tools[{n}]") for n, each in enumerate(as_list(body["tools"], "tools"))]
+        given["tools"] = [
+            _tool(each, f"tools[{n}]") for n, each in enumerate(as_list(body["tools"], "tools", MOST_TOOLS))
+        ]
     if (choice := body.get("tool_choice")) is not None:
         choice = as_object(choice, "tool_choice")
         if as_truth(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use"):
@@ -70,7 +74,7 @@ def anthropic_conversation(system: object, told: object) -> list[BaseMessage]:
     found: list[BaseMessage] = []
     if system:
         found.append(SystemMessage(_text(system, "system")))
-    for number, each in enumerate(listed):
+    for number, each in enumerate(looking(listed)):
         found += _message(as_object(each, f"messages[{number}]"), f"messages[{number}]")
     return found
 
@@ -107,7 +111,9 @@ def _assistant(blocks: list[tuple[dict[str, Any], str]]) -> AIMessage:
                 name, number = as_text(block.get("name"), f"{place}.name"), as_text(block.get("id"), f"{place}.id")
                 args = as_object(block.get("input"), f"{place}.input")
                 calls.append({"name": name, "args": args, "id": number, "type": "tool_call"})
-            case kind if kind not in _UNREAD:
+            case str(kind) if kind in _UNREAD:
+                pass
+            case kind:
                 raise InputError(f"{place}.type: expected text, thinking or tool_use; found {kind!r:.60}.")
     thought = {"reasoning_content": "".join(thoughts)} if thoughts else {}
     return AIMessage("".join(texts), tool_calls=calls, additional_kwargs=thought)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -65,7 +66,7 @@ class Caller:
 
     models: ServedModels
     scope: str = ""  # of the key that was shown
-    timeout: float | None = None  # seconds, as a header says
+    clock: Clock = field(default_factory=Clock)  # of the request, since its head was there
 
     def checked(self, asked: Options) -> Options:
         """Return options as they are carried out: with models that are served, in the caller's own scope.
@@ -85,8 +86,12 @@ class Caller:
                 self.models.named(model)
         named = asked.model if route is not None else self.models.named(asked.model)
         scope = f"{self.scope}/{asked.scope}" if self.scope else asked.scope
-        limits = [each for each in (asked.timeout, self.timeout) if each is not None]
-        return replace(asked, model=named, scope=scope, timeout=min(limits) if limits else None)
+        return replace(asked, model=named, scope=scope, timeout=self._left(asked.timeout))
+
+    def _left(self, timeout: float | None) -> float | None:
+        """Return how many seconds of a timeout are left: the request has been there for a while."""
+        own = None if timeout is None else max(0.0, timeout - (time.monotonic() - self.clock.began))
+        return min((each for each in (own, self.clock.left) if each is not None), default=None)
 
     def options(self, given: Mapping[str, Any]) -> Options:
         """Return the options of a call with these settings.

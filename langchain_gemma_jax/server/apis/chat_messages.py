@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.fields import as_arguments, as_blocks, as_list, as_object, as_text, texts_or_blocks
+from langchain_gemma_jax.stopping import looking
 
 _TEXTS = {"text": "text", "refusal": "refusal"}
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -22,7 +23,7 @@ def chat_messages(told: object) -> list[BaseMessage]:
     listed = as_list(told, "messages")
     if not listed:
         raise InputError("messages: expected one at least.")
-    return [_message(as_object(each, f"messages[{n}]"), f"messages[{n}]") for n, each in enumerate(listed)]
+    return [_message(as_object(each, f"messages[{n}]"), f"messages[{n}]") for n, each in enumerate(looking(listed))]
 
 
 def _message(message: dict[str, Any], where: str) -> BaseMessage:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from langchain_gemma_jax.bounded_json import bounded_loads
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.block_forms import is_media
+from langchain_gemma_jax.stopping import looking
+
+MOST = 10_000  # messages, blocks of one, calls of one
+MOST_TOOLS = 1000
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
@@ -31,14 +35,16 @@ def as_object(value: object, where: str) -> dict[str, Any]:
     return value
 
 
-def as_list(value: object, where: str) -> list[Any]:
+def as_list(value: object, where: str, most: int = MOST) -> list[Any]:
     """Return a list.
 
     Raises:
-        InputError: it is none.
+        InputError: it is none, or longer than it may be.
     """
     if not isinstance(value, list):
         raise InputError(f"{where}: expected a list, found {_shown(value)}.")
+    if len(value) > most:
+        raise InputError(f"{where}: expected at most {most}, found {len(value)}.")
     return value
 
 
@@ -71,7 +77,7 @@ def as_arguments(value: object, where: str) -> dict[str, Any]:
         InputError: they are none.
     """
     try:
-        found = json.loads(as_text(value, where) or "{}")
+        found = bounded_loads(as_text(value, where) or "{}")
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: expected an object written as JSON: {str(error)[:100]}.") from None
     return as_object(found, where)
@@ -93,7 +99,7 @@ def as_blocks(value: object, where: str, kinds: Mapping[str, str], *, shows: boo
     if isinstance(value, str):
         return [{"type": "text", "text": value}] if value else []
     found = []
-    for number, each in enumerate(as_list(value, where)):
+    for number, each in enumerate(looking(as_list(value, where))):
         block, place = as_object(each, f"{where}[{number}]"), f"{where}[{number}]"
         kind = as_text(block.get("type"), f"{place}.type")
         if kind in kinds:

@@ -6,23 +6,24 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.chat.calling.whole_answer import awhole_answer
-from langchain_gemma_jax.client.error_forms import error_out
-from langchain_gemma_jax.client.message_forms import answer_out, messages_in
-from langchain_gemma_jax.client.option_forms import options_in
-from langchain_gemma_jax.client.warning_forms import warning_out
 from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
 from langchain_gemma_jax.server.http.problems import Problem
+from langchain_gemma_jax.wire.error_forms import error_out
+from langchain_gemma_jax.wire.message_forms import answer_out, messages_in
+from langchain_gemma_jax.wire.option_forms import options_in
+from langchain_gemma_jax.wire.warning_forms import warning_out
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
 
@@ -56,12 +57,22 @@ class Native:
             "tokens": _tokens,
         }[what]
 
-    async def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Give the lines of an answer."""
+    def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
+        """Return the lines of an answer, as they come.
+
+        Raises:
+            InputError: what is asked is not possible.
+        """
         heard: deque[Warning] = deque()
+        warning_sink.set(heard.append)  # in this thread's copy of the context
+        messages = messages_in(body.get("messages"))
+        asked = caller.checked(options_in(body.get("options")))
+        return self._lines(heard, body, messages, asked)
+
+    async def _lines(
+        self, heard: deque[Warning], body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
+    ) -> AsyncGenerator[bytes, None]:
         warning_sink.set(heard.append)  # in this request's task: what is warned of is about its caller's call
-        messages = await beside(messages_in, body.get("messages"))
-        asked = caller.checked(await beside(options_in, body.get("options")))
         async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
             async for each in told:
                 yield _lines_of(heard) + _line(each)
@@ -97,13 +108,13 @@ async def _events(
 async def _count(
     _: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
 ) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"tokens": await beside(count_tokens, messages, asked)}
+    yield {"tokens": await abegin(partial(count_tokens, messages, asked), Clock(asked.timeout))}
 
 
 async def _tokens(
     body: dict[str, Any], _: Sequence[BaseMessage], asked: Options
 ) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"ids": await beside(token_ids, _text(body, "text"), asked)}
+    yield {"ids": await abegin(partial(token_ids, _text(body, "text"), asked), Clock(asked.timeout))}
 
 
 def _text(body: dict[str, Any], name: str) -> str:

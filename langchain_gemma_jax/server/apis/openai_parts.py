@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.fields import as_list, as_object, as_text
+from langchain_gemma_jax.server.apis.fields import MOST_TOOLS, as_list, as_object, as_text
 from langchain_gemma_jax.server.http.problems import Problem
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
@@ -66,6 +67,8 @@ def sampling_settings(body: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: body[name] for name in SAMPLED if body.get(name) is not None}
     if (bias := body.get("logit_bias")) is not None:
         pairs = as_object(bias, "logit_bias")
+        if len(pairs) > MAX_LOGIT_BIASES:
+            raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES}, found {len(pairs)}.")
         if not all(token.isdecimal() and len(token) < 10 for token in pairs):
             raise InputError("logit_bias: expected the ids of tokens as its names.")
         found["logit_bias"] = {int(token): each for token, each in pairs.items()}
@@ -91,7 +94,7 @@ def checked_functions(tools: object, *, flat: bool) -> list[dict[str, Any]]:
         InputError: one is something that another company's server runs, or is none.
     """
     found = []
-    for number, each in enumerate(as_list(tools, "tools")):
+    for number, each in enumerate(as_list(tools, "tools", MOST_TOOLS)):
         tool = as_object(each, f"tools[{number}]")
         if tool.get("type") != "function":
             raise InputError(

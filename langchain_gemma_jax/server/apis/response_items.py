@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -27,6 +28,7 @@ from langchain_gemma_jax.server.apis.openai_parts import (
     sampling_settings,
     thinks,
 )
+from langchain_gemma_jax.stopping import looking
 
 _KNOWN = {
     "model", "input", "instructions", "tools", "tool_choice", "text", "max_output_tokens", "stream", "reasoning",
@@ -77,20 +79,42 @@ def response_input(instructions: object, told: object) -> list[BaseMessage]:
     listed = as_list(told, "input")
     if not listed:
         raise InputError("input: expected a text, or one item at least.")
-    for number, each in enumerate(listed):
-        _add(found, as_object(each, f"input[{number}]"), f"input[{number}]")
+    answer = _Answer()
+    for number, each in enumerate(looking(listed)):
+        _add(found, answer, as_object(each, f"input[{number}]"), f"input[{number}]")
+    answer.end(found)
     return found
 
 
-def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
-    """Add an item to the conversation. What an assistant thought, said and called in one go is one message."""
+@dataclass
+class _Answer:
+    """What an assistant thought, said and called in one go, which is one message."""
+
+    thoughts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
+
+    def end(self, found: list[BaseMessage]) -> None:
+        """Add the message to a conversation, if there is one, and begin anew."""
+        if self.thoughts or self.texts or self.calls:
+            thought = {"reasoning_content": "".join(self.thoughts)} if self.thoughts else {}
+            found.append(AIMessage("".join(self.texts), tool_calls=self.calls, additional_kwargs=thought))
+            self.thoughts, self.texts, self.calls = [], [], []
+
+
+def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where: str) -> None:
+    """Add an item to the conversation, or to the answer that is not over yet."""
     match item.get("type", "message"):
         case "message":
             role = item.get("role")
             blocks = as_blocks(item.get("content"), f"{where}.content", _TEXTS, shows=role == "user")
             if role == "assistant":
-                _join(found, AIMessage("".join(block["text"] for block in blocks)))
+                said = "".join(block["text"] for block in blocks)
+                if said and answer.calls:
+                    answer.end(found)
+                answer.texts.append(said)
             elif role in ("user", "system", "developer"):
+                answer.end(found)
                 found.append(HumanMessage(blocks) if role == "user" else SystemMessage(blocks))  # type: ignore[arg-type]
             else:
                 raise InputError(f"{where}.role: expected user, assistant, system or developer; found {role!r:.60}.")
@@ -101,8 +125,9 @@ def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
                 "id": as_text(item.get("call_id"), f"{where}.call_id"),
                 "type": "tool_call",
             }
-            _join(found, AIMessage("", tool_calls=[call]))
+            answer.calls.append(call)
         case "function_call_output":
+            answer.end(found)
             output = item.get("output")
             text = texts_or_blocks(as_blocks(output, f"{where}.output", _TEXTS, shows=True))
             found.append(ToolMessage(text, tool_call_id=as_text(item.get("call_id"), f"{where}.call_id")))
@@ -110,21 +135,8 @@ def _add(found: list[BaseMessage], item: dict[str, Any], where: str) -> None:
             parts = as_list(item.get("content") or [], f"{where}.content")
             thought = "".join(as_text(as_object(part, where).get("text"), f"{where}.content.text") for part in parts)
             if thought:
-                _join(found, AIMessage("", additional_kwargs={"reasoning_content": thought}))
+                answer.thoughts.append(thought)
         case kind:
             raise InputError(
                 f"{where}.type: expected message, function_call, function_call_output or reasoning; found {kind!r:.60}."
             )
-
-
-def _join(found: list[BaseMessage], message: AIMessage) -> None:
-    before = found[-1] if found else None
-    if not isinstance(before, AIMessage) or (message.text and before.tool_calls):
-        found.append(message)
-        return
-    thoughts = [each.additional_kwargs.get("reasoning_content", "") for each in (before, message)]
-    found[-1] = AIMessage(
-        str(before.text) + str(message.text),
-        tool_calls=[*before.tool_calls, *message.tool_calls],
-        additional_kwargs={"reasoning_content": "".join(thoughts)} if any(thoughts) else {},
-    )

@@ -14,6 +14,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langchain_gemma_jax.server.http.limits import ServerLimits
 
+_PROBES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in ("/health", "/ready"))
+_PROBE_SECONDS = 1.0  # that a connection beside the most has to ask for one of those
 _FLUSH_SECONDS = 5.0  # for what was sent to reach a client that is being let go
 
 
@@ -21,22 +23,30 @@ class BoundedConnection(H11Protocol):
     """A connection as uvicorn has it, that ends when its client does nothing."""
 
     limits = ServerLimits()
+    probes: list[BoundedConnection] = []  # noqa: RUF012  of one server: its connections beside the most
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._timer: asyncio.TimerHandle | None = None
-        if len(self.connections) > self.limits.connections:
-            most = self.limits.connections
-            self._refuse(429, "busy", f"{most} connections are open already. Try again when some are closed.")
+        self._for_probes = len(self.connections) > self.limits.connections
+        if self._for_probes:
+            self.probes.append(self)
+            if len(self.probes) > self.limits.probes:
+                self.probes[0].refuse_for_number()  # the one that has been there longest
+            self._time(_PROBE_SECONDS, self.refuse_for_number)
             return
         self._time(self.limits.head_s, self._never_spoke)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._time(None)
+        self._leave_probes()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
+            return
+        if self._for_probes and not self._asking and not data.startswith(_PROBES):
+            self.refuse_for_number()
             return
         before = self.cycle
         super().data_received(data)
@@ -46,6 +56,9 @@ class BoundedConnection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.transport.is_closing() and self.cycle.response_complete:
+            if self._for_probes:
+                self.transport.close()
+                return
             self._time(self.limits.head_s, self._never_spoke)
 
     def pause_writing(self) -> None:
@@ -73,6 +86,24 @@ class BoundedConnection(H11Protocol):
         if not self.transport.is_closing():
             self._refuse(408, "too_slow", f"No whole request came within {self.limits.head_s:g} seconds.")
 
+    @property
+    def _asking(self) -> bool:
+        cycle: object = self.cycle  # None before there is a request
+        return cycle is not None
+
+    def _leave_probes(self) -> None:
+        if self in self.probes:
+            self.probes.remove(self)
+
+    def refuse_for_number(self) -> None:
+        """Close a connection that is one too many."""
+        self._leave_probes()
+        if self._asking:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            most = self.limits.connections
+            self._refuse(429, "busy", f"{most} connections are open already. Try again when some are closed.")
+
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer before there is a request, and close. Whose API was meant is not known: this is OpenAI's form."""
         error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
@@ -88,4 +119,4 @@ class BoundedConnection(H11Protocol):
 
 def bounded_by(limits: ServerLimits) -> type[BoundedConnection]:
     """Return the kind of connection that a server with these limits has."""
-    return type("Connection", (BoundedConnection,), {"limits": limits})
+    return type("Connection", (BoundedConnection,), {"limits": limits, "probes": []})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, MutableMapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
+from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.server.http.bodies import Body, too_large
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import Problem, RequestError, problem_of
@@ -42,36 +44,62 @@ class Exchange:
         self.method: str = scope["method"]
         self.path = path_of(scope)
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self._fields = len(scope["headers"])
+        self._head_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        self._head_bytes += len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
         self._receive, self._send, self._form, self._limits = receive, send, form, limits
         self._streaming = self._responding = False
 
-    async def json_body(self) -> dict[str, Any]:
-        """Return what the request says.
+    def check_head(self) -> None:
+        """Refuse a head that is too large: some come in one go, and are read before anybody counts.
 
         Raises:
-            RequestError: it is too large, too slow, or no JSON object. ClientLeftError: it broke off.
+            RequestError: it is.
         """
-        most = self._limits.body_bytes
-        declared = self.headers.get("content-length", "0")
-        if declared.isdecimal() and len(declared) < 20 and int(declared) > most:
-            raise RequestError(f"The request has {declared} bytes, where {most} are possible.", 413, "too_large")
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._limits.body_s):
-                while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientLeftError
-                    body += message.get("body", b"")
-                    if len(body) > most:
-                        raise RequestError(f"The request has more than {most} bytes.", 413, "too_large")
-                    if not message.get("more_body", False):
-                        break
-        except TimeoutError:
+        limits = self._limits
+        if self._head_bytes > limits.head_bytes or self._fields > limits.head_fields:
             raise RequestError(
-                f"The request had not arrived whole after {self._limits.body_s:g} seconds.", 408, "too_slow"
-            ) from None
-        return _object(bytes(body))
+                f"Expected a head of at most {limits.head_bytes} bytes and {limits.head_fields} fields, found "
+                f"{self._head_bytes} bytes and {self._fields} fields.",
+                431,
+                "head_too_large",
+            )
+
+    async def receive_into(self, body: Body, clock: Clock, calls: OpenCalls) -> None:
+        """Receive what the request says.
+
+        Raises:
+            RequestError: it is too large, or too slow. BusyError: others are being received. ClientLeftError: it broke
+            off. DeadlineError: the time was up, or the server ends.
+        """
+        declared = self.headers.get("content-length", "0")
+        if declared.isdecimal() and len(declared) < 20 and int(declared) > self._limits.body_bytes:
+            raise too_large(self._limits.body_bytes)
+        clock.parts.now("receiving the request")
+        left = clock.left
+        async with _first_of(self._receive_all(body), calls.out_of_time.wait()) as (receiving, ending):
+            await asyncio.wait(
+                (receiving, ending),
+                timeout=self._limits.body_s if left is None else min(left, self._limits.body_s),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if receiving.done():
+                await receiving
+                return
+        if calls.out_of_time.is_set():
+            raise calls.too_late()
+        if clock.left == 0.0:
+            raise clock.error("The request itself had not arrived whole.")
+        raise RequestError(f"The request had not arrived whole after {self._limits.body_s:g} seconds.", 408, "too_slow")
+
+    async def _receive_all(self, body: Body) -> None:
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeftError
+            body.add(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
     async def watched(self, work: Coroutine[Any, Any, None], calls: OpenCalls) -> None:
         """Do the work while the client is there and the server goes on.
@@ -79,18 +107,11 @@ class Exchange:
         Raises:
             ClientLeftError: it left; the work was cancelled. DeadlineError: the server ends, and there was no time.
         """
-        doing = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(self._left())
-        ending = asyncio.ensure_future(calls.out_of_time.wait())
-        try:
+        async with _first_of(work, self._left(), calls.out_of_time.wait()) as (doing, leaving, ending):
             await asyncio.wait((doing, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 await doing
                 return
-        finally:
-            for task in (doing, leaving, ending):
-                task.cancel()
-            await asyncio.wait((doing, leaving, ending))
         if doing.cancelled() or doing.exception() is not None:
             raise ClientLeftError if leaving.done() and not leaving.cancelled() else calls.too_late()
 
@@ -147,15 +168,13 @@ def path_of(scope: Scope) -> str:
     return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
-def _object(body: bytes) -> dict[str, Any]:
+@asynccontextmanager
+async def _first_of(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
+    """Begin all of this, and leave none of it behind."""
+    tasks = tuple(map(asyncio.ensure_future, work))
     try:
-        found = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"The request's body: expected JSON: {str(error)[:200]}.") from None
-    if not isinstance(found, dict):
-        raise RequestError(f"The request's body: expected a JSON object, found {type(found).__name__}.")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from typing import Annotated, Literal, NotRequired
 
 import pytest
@@ -207,6 +208,45 @@ def test_what_is_not_possible_is_refused(given, match, scripted):
         model.with_structured_output(**given)
 
 
+class Mood(enum.Enum):
+    GLAD = "glad"
+    ANGRY = 'angry "!"'
+    NUMBER = 3
+
+
+class Step(enum.IntEnum):
+    UP = 1
+    DOWN = 2
+
+
+def test_an_enum_gives_its_member(whole_of):
+    for kind in (Mood, Step):
+        seen = set()
+        for seed in range(6):
+            asked = whole_of(temperature=50.0, seed=seed).with_structured_output(kind)
+            seen.add(asked.invoke("HELLO"))
+            *_, last = asked.stream("HELLO")
+            assert last == asked.invoke("HELLO")
+        assert all(isinstance(each, kind) for each in seen)
+        assert len(seen) > 1
+    found = whole_of().with_structured_output(Mood, method="json_mode", include_raw=True).invoke("HELLO")
+    assert isinstance(found["parsed"], Mood)
+
+
+def test_an_enum_that_cannot_be_an_answer_is_refused_with_the_way_that_can(scripted):
+    model, _ = scripted()
+    with pytest.raises(InputError, match=r"found <enum 'Mood'>, whose values are none. .*method=\"json_schema\" gives"):
+        model.with_structured_output(Mood, method="function_calling")
+    with pytest.raises(InputError, match=r"tools\[0\]: .*Give it to a parameter of a function"):
+        model.bind_tools([Mood])
+    for wrong, says in (
+        (enum.Enum("Pair", {"A": (1, 2)}), r"strings or numbers; those of <enum 'Pair'> are \[\(1, 2\)\]"),
+        (enum.Enum("Nothing", {}), "are none"),
+    ):
+        with pytest.raises(InputError, match=says):
+            model.with_structured_output(wrong)
+
+
 @pytest.mark.parametrize("method", ["json_schema", "function_calling"])
 def test_a_malformed_schema_is_named_when_it_is_bound(method, scripted):
     model, _ = scripted()
@@ -215,10 +255,17 @@ def test_a_malformed_schema_is_named_when_it_is_bound(method, scripted):
         model.with_structured_output(broken, method=method)
 
 
-@pytest.mark.parametrize("wrong", [{"type": "json_schema"}, 3, {"type": "xml"}])
-def test_a_response_format_that_is_none_is_refused(wrong, scripted):
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"type": "json_schema"}, r'expected {"type": "json_schema", "json_schema": {"name"'),
+        (3, "schema: expected a class of pydantic"),
+        ({"type": "xml"}, r'{"type": "json_schema", ...} or a JSON schema; found the type \'xml\'.$'),
+    ],
+)
+def test_a_response_format_that_is_none_is_refused(wrong, says, scripted):
     model, _ = scripted()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=says):
         model.invoke("HELLO", response_format=wrong)
 
 

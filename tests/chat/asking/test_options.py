@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import linecache
 import warnings
 
 import numpy as np
 import pytest
+from langchain_core.runnables import RunnableLambda
 
-from langchain_gemma_jax import ChatGemmaJax, ConfigError, InputError, UnknownOptionWarning
+from langchain_gemma_jax import (
+    ChatGemmaJax,
+    ConfigError,
+    GemmaJaxEmbeddings,
+    GemmaJaxLLM,
+    InputError,
+    UnknownOptionWarning,
+)
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 
 WRONG = {
@@ -72,7 +82,19 @@ def test_values_are_plain(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("num_predict", "max_tokens"), ("temprature", "temperature"), ("num_ctx", "max_context"), ("zebra", None)],
+    [
+        ("num_predict", "max_tokens"),
+        ("temprature", "temperature"),
+        ("num_ctx", "max_context"),
+        ("zebra", None),
+        ("reasoning_effort", "thinking"),
+        ("load_in_8bit", 'weights="int8"'),
+        ("quantization", "weights"),
+        ("format", "response_format, with a call, or with_structured_output"),
+        ("do_sample", "temperature"),
+        ("device", r"JAX_PLATFORMS, which says where JAX runs \(it takes an accelerator by itself\)\?$"),
+        ("n", "batch, with the same input several times"),
+    ],
 )
 def test_what_means_nothing_is_said(name, hint, scripted):
     match = f"takes no {name}: it has no effect." + (f" Did you mean {hint}" if hint else "$")
@@ -81,6 +103,55 @@ def test_what_means_nothing_is_said(name, hint, scripted):
     model, _ = scripted("Hello")
     with pytest.warns(UnknownOptionWarning, match=match):
         model.invoke("Hello", **{name: 1})
+
+
+def test_what_names_a_server_elsewhere_is_said_to_be_one_here(scripted):
+    for name in ("base_url", "openai_api_base"):
+        with pytest.warns(UnknownOptionWarning, match=f"ChatGemmaJax takes no {name}: .*Did you mean server?"):
+            ChatGemmaJax(model="x", **{name: "http://127.0.0.1:8000/v1"})
+        model, _ = scripted("Hello")
+        with pytest.warns(UnknownOptionWarning, match=r"Did you mean ChatGemmaJax\(server=...\)"):
+            model.invoke("Hello", **{name: "http://127.0.0.1:8000/v1"})
+        with pytest.warns(UnknownOptionWarning, match=r"Did you mean ChatGemmaJax\(server=...\)"):
+            GemmaJaxLLM(model="x", **{name: "http://127.0.0.1:8000/v1"})
+
+
+def test_warnings_show_the_line_of_whoever_called(scripted):
+    async def asynchronous():
+        await model.ainvoke("Hello", n=2)  # here
+
+    model, _ = scripted("Hello", "Hello", "Hello", "Hello", "Hello")
+    chain = RunnableLambda(lambda text: text) | model
+    for call in (
+        lambda: ChatGemmaJax(model="x", n=2),  # here
+        lambda: model.invoke("Hello", n=2),  # here
+        lambda: list(model.stream("Hello", n=2)),  # here
+        lambda: (RunnableLambda(lambda text: text) | model.bind(n=2)).invoke("Hello"),  # here
+        lambda: asyncio.run(asynchronous()),  # here
+    ):
+        with pytest.warns(UnknownOptionWarning, match="takes no n: .*Did you mean batch") as caught:
+            call()
+        assert {each.filename for each in caught} == {__file__}
+        assert all("  # here" in linecache.getline(__file__, each.lineno) for each in caught)
+    assert chain.invoke("Hello").text == "Hello"
+
+
+def test_a_server_is_no_setting_of_what_runs_in_this_process_alone(monkeypatch):
+    for kind in (GemmaJaxLLM, GemmaJaxEmbeddings):
+        whose = rf"{kind.__name__} runs in this process. ChatGemmaJax alone asks a server"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(InputError, match=rf"^server='auto': {whose}; leave it out here.$"):
+                kind(model="x", server="auto")
+            assert kind(model="x", server="off").model == kind(model="x", server=None).model == "x"
+        monkeypatch.setenv("GEMMA_JAX_SERVER", "auto")
+        with pytest.warns(UnknownOptionWarning, match=rf"^GEMMA_JAX_SERVER=auto has no effect here: {whose}.$"):
+            assert kind(model="x").model == "x"
+        monkeypatch.setenv("GEMMA_JAX_SERVER", "off")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kind(model="x")
+        monkeypatch.delenv("GEMMA_JAX_SERVER")
 
 
 def test_langchains_own_arguments_are_no_surprise(scripted):

@@ -71,8 +71,9 @@ def test_every_form_of_a_tool_is_declared(form, scripted):
         ([{"type": "web_search"}], "another company's server runs"),
         ([{"name": "", "parameters": {}}], "name"),
         ([{"name": "x", "parameters": 3}], "parameters"),
-        ("ring", "expected a list of tools"),
-        (ring, "expected a list of tools"),
+        ("ring", r"tools: expected a list of functions.*found 'ring'. One alone is put into a list.*not by its name"),
+        (ring, "tools: expected a list of functions.*found <function ring"),
+        (["ring"], r"^tools\[0\]: expected a function, .*; found 'ring'. Give the function itself, and not its name.$"),
         ([ring, {"name": "ring", "parameters": {}}], "called 'ring' too"),
     ],
 )
@@ -82,7 +83,7 @@ def test_what_is_no_tool_is_refused(tools, match, scripted):
         model.invoke("Hi", tools=tools)
 
 
-@pytest.mark.parametrize("tools", [[3], [{"type": "web_search"}], [{"name": "x", "parameters": 3}]])
+@pytest.mark.parametrize("tools", [[3], [{"type": "web_search"}], [{"name": "x", "parameters": 3}], "ring", ring])
 def test_it_is_refused_when_it_is_bound(tools, scripted):
     model, _ = scripted()
     with pytest.raises(InputError):

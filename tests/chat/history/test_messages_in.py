@@ -181,8 +181,16 @@ def test_a_text_in_the_place_of_a_file_is_a_text():
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "b"}},
     ]
     assert one(HumanMessage(blocks)).texts == ["a", "b"]
-    with pytest.raises(InputError, match="without a text"):
+    with pytest.raises(InputError, match="with no text: expected a str"):
         conversation([HumanMessage([{"type": "text-plain", "file_id": "x", "mime_type": "text/plain"}])])
+    for text, says in (
+        ({"text": b"Hi"}, "with bytes as its text: expected a str. Of bytes, text.decode() makes one."),
+        ({"text": 3}, "with int as its text: expected a str."),
+        ({}, "with no text: expected a str."),
+    ):
+        with pytest.raises(InputError) as caught:
+            conversation([HumanMessage([{"type": "text", **text}])])
+        assert str(caught.value) == f"messages[0] holds a block of type 'text' {says}"
 
 
 @pytest.mark.parametrize(

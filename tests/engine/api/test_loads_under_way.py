@@ -17,6 +17,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, wait_for
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.errors import ClosedError, DeadlineError
+from langchain_gemma_jax.stopping import StoppedError
 from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import folders_in, need_of
 from tests.engine.tiny import settle
@@ -160,6 +161,51 @@ def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
     assert engine.load(folders[0], timeout=SOON).name == "model-0"
     assert slow.calls == 2
     assert [stop.asked.done() for stop in slow.stops] == [True, False]
+
+
+def test_a_model_is_loaded_once_at_a_time_however_many_gave_up(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    slow = Slow()
+    engine._loader._files = slow.files
+    slow.wait = lambda _=None: slow.gate.wait()  # as one inside XLA: it does not look
+    for _ in range(3):
+        with in_time("fetching"):
+            engine.load(folders[0], timeout=LIMIT)
+    assert slow.calls == len(loaders()) == 1
+    found = []
+    patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
+    patient.start()
+    assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+    slow.gate.set()
+    patient.join()
+    assert [served.name for served in found] == ["model-0"]
+    assert slow.calls == 1, "it goes on for whoever has come since"
+
+
+def test_who_joins_a_load_that_was_given_up_and_ends_has_it_begun_anew(engine_of, folders):
+    engine = engine_of(ladders=SMALL)
+    slow = Slow()
+
+    def fails_first(source, stop):
+        if slow.calls:
+            slow.gate.set()
+            slow.opening(source, stop)
+            return
+        slow.calls += 1
+        slow.gate.wait()
+        raise ConnectionError("its connection was closed, as it was to stop")
+
+    engine._loader._files = FilesAround(opening=fails_first)
+    with in_time("fetching"):
+        engine.load(folders[0], timeout=LIMIT)
+    found = []
+    patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
+    patient.start()
+    assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+    slow.gate.set()
+    patient.join()
+    assert [served.name for served in found] == ["model-0"]
+    assert slow.calls == 2
 
 
 @pytest.mark.long
@@ -312,11 +358,9 @@ def _never():
     yield Future()
 
 
-def test_who_comes_while_the_last_one_leaves_begins_anew(monkeypatch):
+def test_who_comes_while_the_last_one_leaves_waits_for_the_end_of_what_was_stopped(monkeypatch):
     loads, found, inside, go = Loads(), [], threading.Event(), threading.Event()
-
-    def bring(load):
-        load.stop.sleep(SOON)
+    bring = lambda load: load.stop.sleep(SOON)  # noqa: E731
 
     def come():
         with loads.join("m", bring, patient=False) as joined:
@@ -339,9 +383,12 @@ def test_who_comes_while_the_last_one_leaves_begins_anew(monkeypatch):
         pass
     assert inside.wait(SOON)
     ((load, begins),) = found
-    assert begins
-    assert load is not first
-    assert first.stop.asked.done()
-    assert not load.stop.asked.done(), "who waits for it is not stopped by who has left"
+    if load is first:  # it had not ended: whoever comes sees by its error that it was not stopped for them
+        assert not begins
+        assert isinstance(load.done.exception(SOON), StoppedError)
+        assert load.given_up
+    else:
+        assert begins
+        assert not load.given_up
     go.set()
     assert loads.close(SOON)

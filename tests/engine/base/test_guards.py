@@ -11,7 +11,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base import guards as module
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
-from langchain_gemma_jax.engine.base.guards import KINDS, Asking, Guards, GuardWarning, Policies
+from langchain_gemma_jax.engine.base.guards import KINDS, Asking, CompileCost, Guards, GuardWarning, Policies
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.errors import GuardError, InputError
@@ -128,7 +128,7 @@ def test_a_model_that_comes_back_too_often_within_a_minute_trips_the_residency_g
     watching = Guards(lambda: Settings(guards="raise", loads_per_minute=2), events)
 
     def ask() -> None:
-        watching.begins(request(app="agent"), lambda: 0, lambda: None)
+        watching.begins(request(app="agent"), lambda: 0, lambda: CompileCost(0.0))
 
     events.publish(ModelLoaded("gemma", 1.0))  # the first time
     for ago in (70, 65, 30, 20):
@@ -146,11 +146,26 @@ def test_a_request_is_looked_at_once_before_anything_is_done_for_it():
     watching = guards(guards="raise")
     asked = request(deadline=time.monotonic() + 100)
     with pytest.raises(GuardError, match=r"deadline is in \d+\.\d+ s, and compiling .* 350.* s .*warmup\('gemma'\)"):
-        watching.begins(asked, lambda: 0, lambda: 350.0)
-    watching.begins(asked, lambda: 5, lambda: 350.0)
+        watching.begins(asked, lambda: 0, lambda: CompileCost(350.0))
+    watching.begins(asked, lambda: 5, lambda: CompileCost(350.0))
     with pytest.raises(GuardError, match=r"2\.0 KiB more than the budget"):
-        watching.begins(request(), lambda: 2048, lambda: None)
-    watching.begins(request(), lambda: 0, lambda: 9.0)  # no deadline
-    watching.begins(request(deadline=time.monotonic() + 1), lambda: 0, lambda: None)  # never measured
-    watching.begins(request(deadline=time.monotonic() + 900), lambda: 0, lambda: 300.0)
+        watching.begins(request(), lambda: 2048, lambda: CompileCost(0.0))
+    watching.begins(request(), lambda: 0, lambda: CompileCost(9.0))  # no deadline
+    watching.begins(request(deadline=time.monotonic() + 1), lambda: 0, lambda: CompileCost(0.0))  # it is all there
+    watching.begins(request(deadline=time.monotonic() + 900), lambda: 0, lambda: CompileCost(300.0))
     assert watching.trips.by_kind == {"cold_start": 1, "residency": 1}
+    with pytest.raises(GuardError, match=r"takes about 7\.00 s elsewhere; here nothing was compiled so far"):
+        watching.begins(request(deadline=time.monotonic()), lambda: 0, lambda: CompileCost(7.0, measured=False))
+
+
+def test_a_call_whose_time_was_up_while_its_model_was_loaded_is_looked_at_too():
+    watching = guards(guards="raise")
+    watching.too_late_to_load("gemma", Asking("agent"), CompileCost(0.0))
+    for cost, text in (
+        (CompileCost(6.0, measured=False), r"takes about 6\.00 s more"),
+        (None, "takes some seconds more"),
+    ):
+        with pytest.raises(GuardError, match=rf"while gemma was loaded, and compiling .* {text}.*warmup\('gemma'\)"):
+            watching.too_late_to_load("gemma", Asking("agent"), cost)
+    watching.too_late_to_load("gemma", Asking("agent", "off"), None)
+    assert watching.trips.copied() == {"cold_start": {"agent": 2}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from types import SimpleNamespace
 
@@ -316,15 +317,16 @@ def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path
         jax.clear_caches()
 
 
-def test_only_what_came_from_the_disk_is_distrusted(library_of, store):
+def test_only_what_came_from_the_disk_is_distrusted(library_of, store, caplog):
     made = library_of()
     made.make(EMPTY)
-    assert not made.distrust()
+    assert not made.distrust(TypeError("what a tenant sent"))
     assert len(store.entries()) == 1
     found = library_of()
     found.make(EMPTY)
     found.make(COPY)
-    assert found.distrust()
+    assert found.distrust(TypeError("what a tenant sent"))
+    assert re.search("1 that came from the disk are compiled anew: TypeError$", caplog.text.rstrip()), "it says why"
     assert [entry.label for entry in store.entries()] == [" resize 32 64"]
     assert not found.make(EMPTY).loaded
     assert library_of().make(EMPTY).loaded

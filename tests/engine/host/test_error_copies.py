@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import traceback
+import weakref
 
 import pytest
 
-from langchain_gemma_jax.engine.host.error_copies import again
+from langchain_gemma_jax.engine.host.error_copies import again, clear_functions
 from langchain_gemma_jax.errors import ContextLengthError, CorruptCheckpointError, DeviceFailedError, EngineError
 
 
@@ -76,3 +77,31 @@ def test_what_cannot_be_copied_is_told_by_name(error):
     assert type(error).__name__ in str(twin)
     assert str(error) in str(twin)
     assert twin.__cause__ is error
+
+
+class Large:
+    """Something that a function works on."""
+
+
+def test_an_error_keeps_nothing_alive_of_functions_and_ends_no_generator():
+    error, kept = ValueError("the same object is raised again"), []
+
+    def works() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise error
+
+    def goes_on():
+        while True:
+            try:
+                works()
+            except ValueError:
+                yield 1
+
+    generator = goes_on()
+    assert next(generator) == 1
+    with pytest.raises(ValueError, match="again"):
+        works()
+    clear_functions(error)
+    assert [each() for each in kept] == [None, None]
+    assert next(generator) == 1, "it was not closed"

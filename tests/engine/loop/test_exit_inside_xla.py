@@ -65,8 +65,10 @@ def test_without_it_such_a_process_would_not_end():
 IN_PYTHON = """
 import atexit, sys, threading, time
 import jax
+from jax._src import xla_bridge
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 
+jax.devices()
 steps, begun = {}, threading.Barrier(4)
 
 def spin(name, x=None):
@@ -78,7 +80,11 @@ def spin(name, x=None):
 def trace(name):  # below the frames of JAX's caches, which use Python while they are unwound
     jax.jit(lambda x: spin(name, x)).lower(1.0)
 
-for target, name in ((trace, "gemma-jax-background"), (trace, "a caller's"), (spin, "a user's")):
+def hold(name):  # a lock that JAX takes when it tidies up
+    with xla_bridge._backend_lock:
+        trace(name)
+
+for target, name in ((hold, "gemma-jax-background"), (trace, "a caller's"), (spin, "a user's")):
     threading.Thread(target=target, args=(name,), name=name, daemon=True).start()
 begun.wait()
 

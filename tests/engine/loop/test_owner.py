@@ -40,6 +40,11 @@ class NoModels:
     def load_again(self, known: object) -> None:
         raise AssertionError(f"nobody asks for {known}")
 
+    loads_run = False
+
+    def end_loads(self, until: float | None) -> bool:
+        return True
+
 
 def lone_owner() -> Owner:
     """An owner thread without an engine, and what it counts."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
@@ -82,3 +85,27 @@ def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, mo
         return done
 
     assert on_owner(play)[-3:] == ["read", "pick", "keep"]
+
+
+@pytest.mark.long
+def test_steps_of_the_same_requests_in_other_rows_start_from_what_the_host_has_seen(
+    engine_of, tiny_model, rng, monkeypatch
+):
+    """Whether a step has rows that nobody needs depends on which programs are there and on memory: it changes."""
+    engine = engine_of(ladders=Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2, 4), draft=0))
+    served = engine.serve(tiny_model)
+    runner, prompts = engine._owner.models.runners[served], [text(rng, 10) for _ in range(2)]
+
+    def answers():
+        asked = [engine.submit(served, prompt, Sampling(max_tokens=24, ignore_eos=True)) for prompt in prompts]
+        return [each.result().ids for each in asked]
+
+    def together(requests, _):
+        count = min(len(requests), 2)
+        wanted = next(rows) if count > 1 else 1
+        assert runner.kv_store.pad(requests[0].on_device.resident.capacity, wanted - count)
+        return count, wanted
+
+    expected, rows = answers(), itertools.cycle((4, 4, 2, 2, 4, 2))
+    monkeypatch.setattr(runner, "together", together)
+    assert answers() == expected

@@ -6,6 +6,7 @@ import random
 import re
 import struct
 import tracemalloc
+from pathlib import Path
 
 import gguf
 import numpy as np
@@ -78,7 +79,6 @@ BAD = {
     "dimensions without end": (container((), [text("a") + struct.pack("<I", 0xFFFFFFFF)]), "1 to 4 dimensions"),
     "a dimension of 0": (container((), [tensor("a", (0, 32))]), "a possible size"),
     "a product of 2^64": (container((), [tensor("a", (1 << 32, 1 << 32))]), "a possible size"),
-    "a type of tensor that is none": (container((), [tensor("a", kind=5)]), "the type 5"),
     "half a block": (container((), [tensor("a", (48,), kind=2)]), "whole blocks of 32"),
     "half a block of 256": (container((), [tensor("a", (128, 256), kind=14)]), "whole blocks of 256"),
     "a tensor twice": (container((), [tensor("a"), tensor("a", offset=128)]), "'a' twice"),
@@ -110,6 +110,18 @@ def test_what_is_wrong_is_said(tmp_path, case):
     with pytest.raises(CorruptCheckpointError, match=says) as error:
         open_gguf(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("number", [4, 5, 38, 42, 43, 1000, 0xFFFFFFFF])
+def test_a_type_of_tensor_that_is_not_known_is_another_releases_and_no_damage(tmp_path, number):
+    path = tmp_path / "x.gguf"
+    path.write_bytes(container((), [tensor("blk.0.ffn_down.weight", kind=number)]))
+    says = "which the format has given up" if number < 42 else "does not read: it is newer than Q1_0, or the file is"
+    with pytest.raises(UnsupportedModelError) as error:
+        open_gguf(path)
+    assert str(error.value).startswith(f"{path}: 'blk.0.ffn_down.weight' is of the type {number} of GGUF, which")
+    assert says in str(error.value)
+    assert str(error.value).endswith("in another quantisation, such as Q8_0 or Q4_K_M.")
 
 
 def test_all_kinds_of_values_are_read(tmp_path):
@@ -288,7 +300,7 @@ def test_a_tensor_that_nobody_knows_or_that_is_missing(tmp_path):
 @pytest.mark.parametrize(
     ("name", "number", "size", "says"),
     [
-        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in .*Q6_K, found IQ4_NL"),
+        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in F32, .*Q4_0, Q4_1, .*Q6_K, found IQ4_NL"),
         ("blk.0.attn_q.weight", 39, 17, r"'blk.0.attn_q.weight' in .*found MXFP4"),
         ("blk.0.attn_norm.weight", 8, 34, r"'blk.0.attn_norm.weight' in float32.*found Q8_0"),
         ("token_embd.weight", None, 0, "expected a tensor 'token_embd.weight'"),
@@ -315,6 +327,22 @@ def test_a_tensor_in_a_format_that_is_not_read_of_another_shape_or_missing(tmp_p
     path = file_of(tmp_path / "x.gguf", change=change, tokenizer=small_tokenizer())
     with pytest.raises(TensorMismatchError, match=says):
         load(path, dtype="float32", progress=False)
+
+
+@pytest.mark.parametrize("named", ["x.gguf", "./x.gguf", ".", "", "../x"])
+def test_whatever_a_file_or_a_folder_is_called_by_the_error_names_it(tmp_path, monkeypatch, named):
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    path = file_of(tmp_path / "x" / "x.gguf", tokenizer=small_tokenizer())
+    content = path.read_bytes().replace(b"blk.1.attn_k.weight", b"blk.1.attn_X.weight")
+    path.write_bytes(content)
+    with pytest.raises(TensorMismatchError) as error:
+        load(Path(named), dtype="float32", progress=False)
+    assert Path(error.value.path).name in {"x", "x.gguf"}
+    assert Path(error.value.path).exists()
+    assert str(error.value).startswith(f"{error.value.path}: expected the tensors of a gemma3")
+    for nothing in ("", ".", "..", Path()):
+        assert Path(str(TensorMismatchError(nothing, "a", "b")).partition(":")[0]).is_absolute()
 
 
 def test_images_beside_a_text_model_are_passed_over(tmp_path):

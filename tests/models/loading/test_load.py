@@ -268,13 +268,21 @@ class TestAnId:
     @pytest.mark.usefixtures("no_hub")
     @pytest.mark.parametrize(
         "source",
-        ["gemma", "", "a/b/c", "./gone", "../gone", "/gone", "~/gone", "org/na me", "org/name\0", "\ud800", "x" * 9999],
+        ["gemma", "", "a/b/c", "org/na me", "org/name\0", "\ud800", "x" * 9999],
     )
     def test_neither_a_folder_nor_an_id(self, source):
         with pytest.raises(InputError) as caught:
             load(source)
-        assert "neither a folder or file that exists here nor a model's id" in str(caught.value)
+        assert "neither a folder nor a file that exists here, nor a model's id" in str(caught.value)
         assert '"organisation/name"' in str(caught.value)
+
+    @pytest.mark.usefixtures("no_hub")
+    @pytest.mark.parametrize("source", ["./gone.gguf", "../gone", "/gone", "~/gone"])
+    def test_a_path_that_is_not_here_is_said_to_be_one(self, source):
+        with pytest.raises(InputError) as caught:
+            load(source)
+        whole = str(Path(source).expanduser().absolute())
+        assert str(caught.value) == f"{source!r} is not here: there is no file or folder at {whole}."
 
     @pytest.mark.parametrize("kind", [ModelNotOnHubError, OfflineError])
     def test_an_unknown_one_may_have_been_meant_as_a_folder(self, monkeypatch, tmp_path, kind):

@@ -23,6 +23,7 @@ from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.allowed_files import allowed_file
 from langchain_gemma_jax.media.block_forms import is_media, media_block
+from langchain_gemma_jax.stopping import looking
 
 _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage,
@@ -93,6 +94,9 @@ def _sent(block: object, at: str, folders: Sequence[str]) -> object:
     return {"type": medium.kind, "base64": base64.b64encode(data).decode()}
 
 
+MOST_MESSAGES = 10_000
+
+
 def messages_in(told: object) -> list[BaseMessage]:
     """Return the conversation that was sent.
 
@@ -101,7 +105,9 @@ def messages_in(told: object) -> list[BaseMessage]:
     """
     if not isinstance(told, list):
         raise InputError(f"messages: expected a list, found {type(told).__name__}.")
-    return [_message_in(number, each) for number, each in enumerate(told)]
+    if len(told) > MOST_MESSAGES:
+        raise InputError(f"messages: expected at most {MOST_MESSAGES}, found {len(told)}.")
+    return [_message_in(number, each) for number, each in enumerate(looking(told))]
 
 
 def answer_out(message: AIMessage) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any
 
 from langchain_gemma_jax.chat.calling.base_models import BaseModelWarning
-from langchain_gemma_jax.client.addresses import Address
 from langchain_gemma_jax.engine.base.guards import GuardWarning
+from langchain_gemma_jax.engine.host.users_line import users_line
 from langchain_gemma_jax.errors import GuardError
+from langchain_gemma_jax.wire.addresses import Address
 
 _KNOWN: dict[str, type[Warning]] = {each.__name__: each for each in (BaseModelWarning, GuardWarning)}
 _said: set[tuple[str, str]] = set()  # what is said once, of a server: it is about a model, not about a call
@@ -35,16 +35,6 @@ def warned(told: object, address: Address) -> None:
             return
         _said.add((str(address), message))
     try:
-        warnings.warn(message, kind, stacklevel=_frames_of_ours())
+        warnings.warn(message, kind, stacklevel=users_line())
     except GuardWarning as warning:
         raise GuardError(str(warning)) from None
-
-
-def _frames_of_ours() -> int:
-    """Return how far up the stack the first frame is that is not of this room: whoever reads the answer."""
-    room, count = __name__.rpartition(".")[0], 1
-    frame = inspect.currentframe()
-    frame = None if frame is None else frame.f_back
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(f"{room}."):
-        frame, count = frame.f_back, count + 1
-    return count

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from langchain_gemma_jax.chat.asking.options import OFF
-from langchain_gemma_jax.config import cache_dir
+from langchain_gemma_jax.config import SERVER_OFF, cache_dir
 from langchain_gemma_jax.errors import InputError
 
 AUTO = "auto"
+PATH = "/gemma-jax/1/"  # of the calls; the number is that of the forms in which things are sent
+SESSION = "x-session-id"  # the header that routers keep conversations together by
+DEADLINE = "x-deadline-s"  # the header with the seconds that a call has
 HOW_TO_START = "Start one: gemma-jax serve"
 FORMS = '"auto" for this user\'s own, "unix:/path/to/a.sock", "http://127.0.0.1:8000", or "off" for this process itself'
 
@@ -55,7 +57,7 @@ def address_of(server: object) -> Address | None:
     Raises:
         InputError: it is none.
     """
-    if server in (None, OFF):
+    if server in (None, SERVER_OFF):
         return None
     if server == AUTO:
         return Address(path=str(default_socket()))

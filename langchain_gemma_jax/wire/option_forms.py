@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat
 from langchain_gemma_jax.chat.asking.options import SAMPLED, SETTINGS, Options, options
+from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Route
 
@@ -58,6 +59,9 @@ def session_out(asked: Options) -> str | None:
     return hashlib.sha256(asked.session.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+MOST_TOOLS = 1000
+
+
 def options_in(told: object) -> Options:
     """Return the options that were sent.
 
@@ -74,6 +78,8 @@ def options_in(told: object) -> Options:
     tools = told.get("tools", [])
     if not isinstance(tools, list):
         raise InputError(f"tools: expected a list, found {type(tools).__name__}.")
+    if len(tools) > MOST_TOOLS:
+        raise InputError(f"tools: expected at most {MOST_TOOLS}, found {len(tools)}.")
     found = options(dict.fromkeys(SETTINGS), None, {**given, "tools": [_tool(each) for each in tools]})
     token = told.get("token")
     return replace(
@@ -96,6 +102,8 @@ def _route(route: Route | None) -> dict[str, str] | None:
 
 
 def _bias(told: object) -> dict[int, float]:
+    if isinstance(told, list) and len(told) > MAX_LOGIT_BIASES:
+        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES}, found {len(told)}.")
     if not isinstance(told, list) or not all(isinstance(each, list) and len(each) == 2 for each in told):
         raise InputError("logit_bias: expected a list of pairs of a token's id and a number.")
     if not all(isinstance(token, int) for token, _ in told):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax import ChatGemmaJax, InputError
-from langchain_gemma_jax.client.addresses import Address, address_of, default_socket
+from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS
+from langchain_gemma_jax.wire.addresses import Address, address_of, default_socket
 
 
 def test_forms(monkeypatch):
@@ -61,7 +62,7 @@ def test_the_environment_says_which(monkeypatch):
     assert "k" * 20 not in repr(model)
     assert model.api_key.get_secret_value() == "k" * 20
     here = ChatGemmaJax(server="off")
-    assert (here.model, here._remote()) == ("sprout-m", None)
+    assert (here.model, here._answerer()) == ("sprout-m", THIS_PROCESS)
     assert ChatGemmaJax(model="x").model == "x"
     monkeypatch.delenv("GEMMA_JAX_SERVER")
     assert (ChatGemmaJax().server, ChatGemmaJax().api_key) == (None, None)

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from langchain_gemma_jax import ChatGemmaJax, InputError, Route
-from langchain_gemma_jax.client.message_forms import to_json
-from langchain_gemma_jax.client.option_forms import options_in, options_out
+from langchain_gemma_jax.wire.message_forms import to_json
+from langchain_gemma_jax.wire.option_forms import options_in, options_out
 
 
 class City(BaseModel):

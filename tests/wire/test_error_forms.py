@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from langchain_gemma_jax import CutOffError, GemmaJaxError, ServerError, errors
-from langchain_gemma_jax.client.error_forms import error_in, error_out
+from langchain_gemma_jax.wire.error_forms import error_in, error_out
 
 OF_SEVERAL = {
     "ContextLengthError": (5, 3, "wait"),

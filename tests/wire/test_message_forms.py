@@ -19,8 +19,8 @@ from langchain_core.messages import (
 
 from langchain_gemma_jax import InputError
 from langchain_gemma_jax.chat.history.messages_in import conversation
-from langchain_gemma_jax.client.message_forms import answer_in, answer_out, chunk_in, messages_in, messages_out, to_json
 from langchain_gemma_jax.errors import MediaAccessError
+from langchain_gemma_jax.wire.message_forms import answer_in, answer_out, chunk_in, messages_in, messages_out, to_json
 
 CALL = {"name": "ring", "args": {"n": 3, "who": "Наталья \ud800"}, "id": "c", "type": "tool_call"}
 BROKEN = {"name": "ring", "args": '{"n', "id": "d", "error": "cut off", "type": "invalid_tool_call"}
