@@ -25,7 +25,7 @@ from langchain_gemma_jax.compile_cache.sweep import CLAIM, ENTRY, Listed, sweep
 from langchain_gemma_jax.compile_cache.upkeep import Stored, clear, entries, verify
 from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning, warn_once
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
 from langchain_gemma_jax.private.writing import write_whole
 

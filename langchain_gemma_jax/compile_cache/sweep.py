@@ -14,7 +14,7 @@ import time
 from typing import NamedTuple, TypeAlias
 
 from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
-from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private.file_locks import give_back, take, try_hold
 from langchain_gemma_jax.private.folder import DamagedError, Folder, blemish
 from langchain_gemma_jax.private.writing import TEMPORARY, write_whole
 

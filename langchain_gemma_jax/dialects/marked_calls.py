@@ -1,4 +1,4 @@
-"""The grammar of a turn of calls, for a form of calls in a vocabulary."""
+"""The grammar of a turn of calls, for one form of calls and one vocabulary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_gemma_jax.grammar.terminals import before, up_to
 
 @dataclass(frozen=True)
 class MarkedCalls(CallShape):
-    """Calls as a form has them, with the marks that are control tokens in a vocabulary."""
+    """Calls in a given form. ``control`` says which of its marks are control tokens in the vocabulary."""
 
     form: CallForm
     control: frozenset[str]
@@ -53,10 +53,10 @@ class MarkedCalls(CallShape):
         if form.each_marked:
             first = sequence(start, call, end, closer)
             more = Repeat(sequence(between, opener, first), NOTHING) if parallel else NOTHING
-            behind = sequence(first, more)
+            rest = sequence(first, more)
         else:
-            behind = sequence(start, Repeat(call, between, 1, most), end, closer)
-        whole = sequence(opener, behind)
+            rest = sequence(start, Repeat(call, between, 1, most), end, closer)
+        whole = sequence(opener, rest)
         if self.opener_is_control:
-            return TurnGrammar(whole, behind, form.opener)
-        return TurnGrammar(whole, either(before(form.opener), sequence(up_to(form.opener), behind)), None)
+            return TurnGrammar(whole, rest, form.opener)
+        return TurnGrammar(whole, either(before(form.opener), sequence(up_to(form.opener), rest)), None)

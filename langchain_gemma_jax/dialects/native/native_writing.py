@@ -1,4 +1,4 @@
-"""How a grammar writes values in a chat format's own notation."""
+"""The grammar of values in a chat format's own notation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_gemma_jax.grammar.terminals import UNWRITTEN, words
 
 @dataclass(frozen=True)
 class NativeWriting(Writing):
-    """A chat format's own notation: keys by the alphabet, strings between control tokens and without escapes."""
+    """A chat format's own notation: keys in alphabetical order, strings between control tokens and without escapes."""
 
     notation: Notation
     comma: ClassVar[str] = ","

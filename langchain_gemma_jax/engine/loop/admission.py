@@ -1,4 +1,4 @@
-"""How requests come in: they wait for their turn, for their model, and for memory. For the owner thread."""
+"""Admission of requests: they wait for their turn, for their model, and for memory. For the owner thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
 
 
 class Admission:
-    """Lets requests in, in their order, as long as there is memory; and out again, if nobody wants them any more."""
+    """Admits requests in order while there is memory, and removes those that were cancelled or are overdue."""
 
     def __init__(
         self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
@@ -29,11 +29,11 @@ class Admission:
         self._results, self._evictor, self._replicas = results, evictor, ReplicaChoice(work)
 
     def take_in(self, request: Request) -> None:
-        """Have a request wait for its turn. Whatever is wrong with it, it is answered."""
+        """Add a request to the waiting ones. If that fails, the request gets the error."""
         self._endings.take_or_refuse(request, self._take_in)
 
     def tidy(self) -> None:
-        """Requests that nobody wants any more, or whose time is up, leave."""
+        """End requests that were cancelled or whose deadline has passed."""
         now, scheduler = time.monotonic(), self._work.scheduler
         for request in [*scheduler.running, *scheduler.waiting]:
             if request.cancelled.is_set():
@@ -42,7 +42,7 @@ class Admission:
                 self._endings.finish(request, deadline_error(request, self._work.standstills))
 
     def admit(self) -> None:
-        """Waiting requests get memory, in their order, as long as there is some."""
+        """Give waiting requests memory, in order, while there is some."""
         scheduler = self._work.scheduler
         for request in list(scheduler.waiting):
             if not scheduler.has_room:
@@ -75,7 +75,7 @@ class Admission:
                 return
 
     def _take_in(self, request: Request) -> None:
-        """Have a request wait, or answer it: its model was unloaded since it was sent, or its grammar says it all."""
+        """Let a request wait, or answer it at once: its model was unloaded, or its grammar forces the whole answer."""
         if request.asked.model in self._work.models.known:
             if (replica := self._replicas.of(request)) is not request.asked.model:
                 request.asked = replace(request.asked, model=replica)
@@ -83,14 +83,14 @@ class Admission:
                 if request.lookup is not None:
                     request.lookup.extend(request.progress.context[len(request.asked.prompt) :])
                 self._work.scheduler.waiting.append(request)
-            else:  # there was no alternative to all of it
+            else:  # the grammar forced the whole answer
                 self._endings.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
         else:
             gone = ClosedError("The model was unloaded before the request was begun. Serve it again.")
             self._endings.answer(request, gone)
 
     def _start(self, request: Request) -> None:
-        """Run a request that has its memory now."""
+        """Start a request that has got its memory."""
         work = self._work
         work.scheduler.start(request)
         work.inbox.begun(request)
@@ -100,7 +100,7 @@ class Admission:
             work.metrics.reused_tokens += request.progress.reused
 
     def _runner_for(self, request: Request) -> Runner | None:
-        """What runs it. None: not now; if its model is not in memory, it will be."""
+        """Return the runner of a request's model. None: it cannot run now; a model not in memory will be loaded."""
         known = self._work.models.known[request.asked.model]
         if (runner := self._work.models.runners.get(request.asked.model)) is None:
             self._evictor.queue.want(known)

@@ -1,5 +1,5 @@
-"""Alerts: what guards tell of, told to people.
+"""Alerts: trips of guards, sent to people.
 
-Records are taken on the thread that tells, and sent from a thread of the sender's own, which is never waited for. It
-may import the engine's records.
+Records are taken on the thread that publishes them, and sent from a thread of the sender's own; nothing waits for that
+thread. It may import the engine's records.
 """

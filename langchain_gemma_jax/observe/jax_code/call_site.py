@@ -1,4 +1,4 @@
-"""The line of the user's own code that something was done from."""
+"""The line of the user's own code that an event comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIBRARIES = ("site-packages", "dist-packages")
 
 
 def call_site() -> str:
-    """Return file, line and function of the innermost frame that belongs to no library. Empty: there is none."""
+    """Return file, line and function of the innermost frame that belongs to no library; "" if there is none."""
     for frame in frames():
         if not is_library(frame.f_code.co_filename):
             return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
@@ -22,12 +22,12 @@ def call_site() -> str:
 
 
 def place() -> int:
-    """Return what is the same each time that the same lines lead here, library code included: a hash of the stack."""
+    """Return a hash of the stack, library code included: the same lines give the same number."""
     return hash(tuple((id(frame.f_code), frame.f_lineno) for frame in frames()))
 
 
 def of_jax() -> bool:
-    """Whether what is compiled here is one of JAX's own functions, such as an operation outside ``jax.jit``."""
+    """Return True if the function being compiled is one of JAX's own, such as an operation outside ``jax.jit``."""
     for frame in frames():
         code = frame.f_code
         if code.co_name == "cache_miss" and code.co_filename.endswith("pjit.py"):
@@ -48,7 +48,7 @@ def frames() -> Iterator[FrameType]:
 
 @cache
 def is_library(file: str) -> bool:
-    """Whether a file belongs to a package, to Python, or to none at all."""
+    """Return True if a file belongs to an installed package or to Python, or if the code has no file."""
     paths = sysconfig.get_paths()
     inside = (paths["stdlib"], paths["platstdlib"], _OURS)
     return file.startswith(("<frozen", "<string>", *inside)) or any(each in file for each in _LIBRARIES)

@@ -338,7 +338,7 @@ def test_seconds_for_room_limit_nothing_else(engine_of, folders):
 
 def test_the_parts_of_a_time():
     parts, inside = Parts(), Parts()
-    assert parts.told(0.0, 1.0) == ""
+    assert parts.text(0.0, 1.0) == ""
     inside._began = [(5.0, "fetching", None), (11.0, "reading", None)]
     parts._began = [
         (10.0, "getting ready", None),
@@ -346,7 +346,7 @@ def test_the_parts_of_a_time():
         (12.0, "encoding", None),
         (12.5, "loading", inside),
     ]
-    assert parts.told(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
+    assert parts.text(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
     with ExitStack() as stack:
         stack.enter_context(pytest.raises(DeadlineError, match=r"^The time was up after 0\.\d s\. "))
         wait_for(_never(), Clock(0.0))

@@ -1,4 +1,4 @@
-"""A thread for what readers of records put aside, so that whoever tells them waits for nothing."""
+"""A background thread for listeners to records, so that the thread that publishes a record does not wait for them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _log = OwnLog(__name__)
 MOST_WAITING = 10_000
 
 
-class Aside:
-    """Does things one after the other in a thread of its own, begun when it is first needed."""
+class BackgroundWorker:
+    """Runs functions one after the other in a thread of its own, which is started when it is first needed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -23,10 +23,10 @@ class Aside:
         self._lock = threading.RLock()  # a signal handler may come a second time
         self._idle = threading.Event()
         self._idle.set()
-        self.dropped = 0  # what came when too much was waiting
+        self.dropped = 0  # functions that came when the queue was full
 
     def do(self, work: Callable[[], object]) -> None:
-        """Have something done soon. Returns at once."""
+        """Queue a function, and return at once."""
         with self._lock:
             if len(self._todo) >= MOST_WAITING:
                 self.dropped += 1
@@ -43,7 +43,7 @@ class Aside:
                     self._rest()
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all is done. Gives whether that was so within ``timeout`` seconds."""
+        """Wait until the queue is empty. Return False if it is not within ``timeout`` seconds."""
         return self._idle.wait(timeout)
 
     def _rest(self) -> None:
@@ -54,10 +54,10 @@ class Aside:
         while True:
             with self._lock:
                 if not self._todo:
-                    self._rest()  # whoever comes later begins another thread
+                    self._rest()  # the next function starts another thread
                     return
                 work = self._todo.popleft()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001  an exporter is anybody's
-                _log.warning("what was put aside raised %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001  an exporter is not our code
+                _log.warning("a listener in the background raised %s", type(error).__name__)
