@@ -35,8 +35,8 @@ from langchain_gemma_jax.errors import MediaError
 from langchain_gemma_jax.media.block_forms import MediaBlock, MediaKind
 from langchain_gemma_jax.media.budget import drawing, memory
 from langchain_gemma_jax.media.media_reader import MediaReader
+from tests.media.damaged import damaged
 from tests.media.samples import encoded, nested_pdf, pdf, pixels, png, scanned_jpeg, tone, wav
-from tests.media.test_media_reader import damaged
 
 AT_ONCE = 4
 BESIDE = 512 << 20  # bytes that this process may take beside the budget: encoded files, what was read, libraries
