@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
-from langchain_gemma_jax.errors import ForkedError
+from langchain_gemma_jax.errors import ClosedError, ForkedError
 
 _BACKENDS = "jax._src.xla_bridge"  # the module that holds JAX's backends, once there are any
 _SERVERS = {  # advice for servers that fork their workers, by a module that they import
@@ -56,6 +57,20 @@ class Ancestry:
         self._process = os.getpid()
         self._inherited = self._inherited or self._in_use or _has_backends() or _is_making_backends()
         self._in_use = False
+
+
+def refuse_at_the_end(
+    is_ending: Callable[[], bool] = sys.is_finalizing, error: type[ClosedError] = ClosedError
+) -> None:
+    """Refuse a call that a ``__del__`` makes while Python is taken down, when nothing can be imported any more.
+
+    Names of modules may be gone by then: what this needs is given to it at the beginning.
+
+    Raises:
+        ClosedError: Python is being taken down.
+    """
+    if is_ending():
+        raise error("This process is ending, and Python is being taken down: no model answers any more.")
 
 
 def _advice() -> str:

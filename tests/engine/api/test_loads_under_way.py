@@ -168,15 +168,18 @@ def test_a_model_is_loaded_once_at_a_time_however_many_gave_up(engine_of, folder
     slow = Slow()
     engine._loader._files = slow.files
     slow.wait = lambda _=None: slow.gate.wait()  # as one inside XLA: it does not look
-    for _ in range(3):
-        with in_time("fetching"):
-            engine.load(folders[0], timeout=LIMIT)
-    assert slow.calls == len(loaders()) == 1
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
-    patient.start()
-    assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
-    slow.gate.set()
+    try:
+        for _ in range(3):
+            with pytest.raises(DeadlineError):
+                engine.load(folders[0], timeout=LIMIT)
+        assert until(lambda: slow.calls)
+        assert slow.calls == len(loaders()) == 1
+        patient.start()
+        assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+    finally:
+        slow.gate.set()
     patient.join()
     assert [served.name for served in found] == ["model-0"]
     assert slow.calls == 1, "it goes on for whoever has come since"
@@ -196,8 +199,9 @@ def test_who_joins_a_load_that_was_given_up_and_ends_has_it_begun_anew(engine_of
         raise ConnectionError("its connection was closed, as it was to stop")
 
     engine._loader._files = FilesAround(opening=fails_first)
-    with in_time("fetching"):
+    with pytest.raises(DeadlineError):
         engine.load(folders[0], timeout=LIMIT)
+    assert until(lambda: slow.calls)
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
     patient.start()
