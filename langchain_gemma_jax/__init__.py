@@ -6,9 +6,9 @@
     for piece in engine().submit(served, prompt_ids, Sampling(max_tokens=64)):
         print(piece.text, end="")
 
-Importing the package is cheap: it checks that JAX is a sound release, sees to it that what JAX compiles
-is kept and that LangChain finds the package by its name, and imports nothing heavy, not even JAX. Names
-that need more are imported when they are first used.
+Importing the package is cheap. It checks that the JAX release is sound, makes JAX keep compiled programs, and registers
+the package with LangChain by its name. It imports nothing heavy, not even JAX: names that need more are imported at
+their first use.
 """
 
 from __future__ import annotations
@@ -261,21 +261,21 @@ _LAZY = {
 }
 
 refuse_faulty_jax()
-import_module(f"{__name__}.ancestry")  # now, so that it sees every fork from here on
+import_module(f"{__name__}.ancestry")  # now, so that it detects every later fork
 _compile_cache.install()
 register()
 
 
 def __getattr__(name: str) -> object:
-    if name == "engine":  # the room itself, which can be called: see engine/__init__.py
+    if name == "engine":  # the package itself, which can be called: see engine/__init__.py
         return import_module(f"{__name__}.engine")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, original = _LAZY[name]
-    if module == "errors":  # which whoever asks for one wants to be LangChain's too
+    if module == "errors":  # a caller that imports an error expects it to be LangChain's too
         import_module(f"{__name__}.model_errors")
     value: object = getattr(import_module(f"{__name__}.{module}"), original)
-    globals()[name] = value  # the next use does not come here again
+    globals()[name] = value  # later uses do not call this function
     return value
 
 

@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: for notebooks and files, without scripts, fonts or anything else from elsewhere."""
+"""Small charts as inline SVG, for notebooks and files, without scripts, fonts or other external resources."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 WIDTH = 460
-_LEFT, _ROW = 150, 20  # where bars begin; a line's height
+_LEFT, _ROW = 150, 20  # the x coordinate of bars; the height of a line
 _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5")
 
 
 def bars(title: str, values: Mapping[str, float], shown: Mapping[str, str] | None = None) -> str:
-    """Return a chart with one bar a name, each as long as its share of the largest value.
+    """Return a chart with one bar for each name, with lengths relative to the largest value.
 
     Args:
-        title: what the bars are, with the unit.
-        values: what is drawn, first name on top.
-        shown: what is written behind a bar, by name; by default the value.
+        title: the chart's title, with the unit.
+        values: the values by name, the first at the top.
+        shown: the text after each bar, by name; by default the value.
     """
     largest = max(values.values(), default=0.0) or 1.0
     room = WIDTH - _LEFT - 90
@@ -34,7 +34,7 @@ def bars(title: str, values: Mapping[str, float], shown: Mapping[str, str] | Non
 
 
 def moments(title: str, points: Sequence[tuple[float, float]], unit: str = "s") -> str:
-    """Return a chart of things that happened at some time, in seconds, each as high as what it took."""
+    """Return a chart of events, given as (time in seconds, height)."""
     height, wide = 110, WIDTH - 60
     last, most = (
         max((at for at, _ in points), default=0.0) or 1.0,
@@ -54,7 +54,7 @@ def moments(title: str, points: Sequence[tuple[float, float]], unit: str = "s") 
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Return rows of a name and what is said of it, as HTML."""
+    """Return rows of name and value as an HTML table."""
     lines = (
         f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows
     )
@@ -70,5 +70,5 @@ def _svg(title: str, height: int, parts: Iterable[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Text as SVG may have it: escaped, and without characters that no XML can hold."""
+    """Return a text escaped for SVG, without characters that XML cannot hold."""
     return escape("".join(each if each.isprintable() else "�" for each in text[:60]))

@@ -17,6 +17,7 @@ from langchain_core.utils.utils import LC_ID_PREFIX
 from pydantic import ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
+from langchain_gemma_jax.ancestry import refuse_at_the_end
 from langchain_gemma_jax.chat.answering.messages_out import generation, result
 from langchain_gemma_jax.chat.answering.protocol_events import understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
@@ -356,8 +357,11 @@ class ChatGemmaJax(BaseChatModel):
     def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> Options:
         return options({**self._settings(), "token": self.token}, stop, given)
 
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS}
+    def _settings(
+        self, names: Sequence[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
+    ) -> dict[str, Any]:
+        refuse()  # before anything is imported. Both are given here, as a module's names are gone at the very end
+        return {name: getattr(self, name) for name in names}
 
 
 def _message_id(run: BaseRunManager) -> str:

@@ -1,4 +1,4 @@
-"""The chat model, where LangChain's partner packages have theirs."""
+"""The chat model, at the import path that LangChain's partner packages use."""
 
 from langchain_gemma_jax.chat_model import ChatGemmaJax
 

@@ -1,20 +1,20 @@
-"""Every environment variable that the package reads, read here and nowhere else.
+"""All environment variables of the package. They are read in this module alone.
 
-GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` that names none, instead of an embedded one
-GEMMA_JAX_SERVER           the server that a ``ChatGemmaJax()`` asks which names none, instead of this process's engine
-GEMMA_JAX_API_KEY          the key that it shows there
-GEMMA_JAX_CACHE_DIR        where to keep what can always be made again; an absolute folder
-GEMMA_JAX_KERNELS          which of our own kernels run: "auto", "off", or an instruction set
-GEMMA_JAX_COMPILE_CACHE    where to keep compiled programs; an absolute folder, or "on" or "off"
+GEMMA_JAX_MODEL            the model of a ``ChatGemmaJax()`` without a ``model``, instead of an embedded one
+GEMMA_JAX_SERVER           the server of a ``ChatGemmaJax()`` without a server, instead of this process's engine
+GEMMA_JAX_API_KEY          the API key for that server
+GEMMA_JAX_CACHE_DIR        an absolute folder for caches, which can always be made again
+GEMMA_JAX_KERNELS          the package's own kernels: "auto", "off", or an instruction set
+GEMMA_JAX_COMPILE_CACHE    an absolute folder for compiled programs, or "on" or "off"
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
-JAX_COMPILATION_CACHE_DIR  JAX's own: where it is set, JAX's cache is left as it is
-TF_CPP_MIN_LOG_LEVEL       JAX's own: which messages of its compiled half are shown
-OLLAMA_MODELS              Ollama's own: the folder that it keeps its models in
-LLAMA_CACHE                llama.cpp's own: the folder that it keeps what it fetched in
-XLA_FLAGS                  the compiler's own: with other flags, other programs are kept
-LIBTPU_INIT_ARGS           the same for TPUs
+JAX_COMPILATION_CACHE_DIR  JAX's own: if it is set, JAX's cache is left as it is
+TF_CPP_MIN_LOG_LEVEL       JAX's own: the lowest level of native log messages that are shown
+OLLAMA_MODELS              Ollama's own: the folder of its models
+LLAMA_CACHE                llama.cpp's own: the folder of its downloads
+XLA_FLAGS                  the compiler's own: programs are kept separately for each set of flags
+LIBTPU_INIT_ARGS           likewise, for TPUs
 
-NO_COLOR                   everybody's: where it is set, the command line prints no colours
+NO_COLOR                   a convention: if it is set, the command line prints no colours
 TERM                       the terminal's kind; "dumb" is one that can only print lines
 
 Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``HF_HOME`` and
@@ -35,10 +35,10 @@ KERNEL_VARIANTS = ("portable", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm
 
 
 def kernels_wanted() -> str:
-    """Which kernels are to run: "auto" for the best ones that can, "off", or one of ``KERNEL_VARIANTS``.
+    """Return the kernels to use: "auto" for the best ones that can run, "off", or one of ``KERNEL_VARIANTS``.
 
     Raises:
-        InputError: ``GEMMA_JAX_KERNELS`` says something else.
+        InputError: ``GEMMA_JAX_KERNELS`` has another value.
     """
     wanted = os.environ.get("GEMMA_JAX_KERNELS") or "auto"
     legal = ("auto", "off", *KERNEL_VARIANTS)
@@ -48,10 +48,10 @@ def kernels_wanted() -> str:
 
 
 def default_model() -> str | None:
-    """The model that is meant where none is named; None if that was not said.
+    """Return the default model from the environment; None if it is not set.
 
     Raises:
-        InputError: ``GEMMA_JAX_MODEL`` holds nothing but spaces.
+        InputError: ``GEMMA_JAX_MODEL`` has only spaces.
     """
     named = os.environ.get("GEMMA_JAX_MODEL") or None
     if named is not None and not named.strip():
@@ -60,22 +60,22 @@ def default_model() -> str | None:
 
 
 def names_by_default(model: str) -> bool:
-    """Whether the environment names this model, where none is named."""
+    """Return True if this model is the environment's default."""
     return os.environ.get("GEMMA_JAX_MODEL") == model
 
 
 def default_server() -> str | None:
-    """The server that is meant where none is named; None for this process's own engine."""
+    """Return the default server from the environment; None for this process's own engine."""
     return os.environ.get("GEMMA_JAX_SERVER") or None
 
 
 def default_api_key() -> str | None:
-    """The key for that server, or for one that is named without a key; None if there is none."""
+    """Return the API key from the environment, for servers without a key of their own; None if it is not set."""
     return os.environ.get("GEMMA_JAX_API_KEY") or None
 
 
 def cache_dir() -> Path:
-    """The folder for what can always be made again. It may not exist yet.
+    """Return the folder for caches. It may not exist yet.
 
     Raises:
         InputError: ``GEMMA_JAX_CACHE_DIR`` is set, and is not an absolute path.
@@ -91,7 +91,7 @@ def cache_dir() -> Path:
 
 
 def prefix_folder() -> Path:
-    """The folder for prefixes that outlive a process. It may not exist yet.
+    """Return the folder for prefixes that outlive a process. It may not exist yet.
 
     Raises:
         InputError: ``GEMMA_JAX_CACHE_DIR`` is set, and is not an absolute path.
@@ -101,13 +101,13 @@ def prefix_folder() -> Path:
 
 def _shared_cache() -> Path:
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not shared.is_absolute():  # unset or, as the XDG specification asks, not to be used
+    if not shared.is_absolute():  # unset, or relative, which the XDG specification says to ignore
         shared = Path.home() / ".cache"
     return shared
 
 
 def ollama_models() -> Path:
-    """The folder that Ollama keeps its models in: the one that is named, this user's, or its service's."""
+    """Return the folder of Ollama's models: from the environment, this user's, or its service's."""
     if named := os.environ.get("OLLAMA_MODELS"):
         return Path(named).expanduser()
     own, service = Path.home() / ".ollama" / "models", Path("/usr/share/ollama/.ollama/models")
@@ -115,15 +115,15 @@ def ollama_models() -> Path:
 
 
 def llama_cache() -> Path:
-    """The folder that llama.cpp keeps what it fetched in."""
+    """Return the folder of llama.cpp's downloads."""
     return Path(os.environ.get("LLAMA_CACHE") or _shared_cache() / "llama.cpp").expanduser()
 
 
 def compile_cache_root() -> Path | None:
-    """The folder for compiled programs, which may not exist yet; None if they are not to be kept.
+    """Return the folder for compiled programs, which may not exist yet; None if they should not be kept.
 
     Raises:
-        InputError: ``GEMMA_JAX_COMPILE_CACHE`` or ``GEMMA_JAX_CACHE_DIR`` says nothing that can be done.
+        InputError: ``GEMMA_JAX_COMPILE_CACHE`` or ``GEMMA_JAX_CACHE_DIR`` has no possible value.
     """
     own = os.environ.get("GEMMA_JAX_COMPILE_CACHE", "")
     if own.lower() in {"off", "0"}:
@@ -140,29 +140,29 @@ def compile_cache_root() -> Path | None:
 
 
 def jax_cache_is_set() -> bool:
-    """Whether the user gave JAX a cache of their own, or an empty name for none at all."""
+    """Return True if the user has set JAX's own cache folder, or set it to an empty name, for no cache."""
     return os.environ.get("JAX_COMPILATION_CACHE_DIR") is not None
 
 
 def compiler_flags() -> tuple[str, str]:
-    """What the user tells XLA: compiled programs depend on it."""
+    """Return the user's flags for XLA, which compiled programs depend on."""
     return os.environ.get("XLA_FLAGS", ""), os.environ.get("LIBTPU_INIT_ARGS", "")
 
 
 def native_log_level() -> int:
-    """Which messages of JAX's compiled half are shown: 0 all, 1 warnings and errors, 2 errors, 3 fatal ones alone."""
+    """Return the lowest level of JAX's native log that is shown: 0 all, 1 warnings, 2 errors, 3 fatal errors."""
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
-    return int(level) if level.isdecimal() else 1  # which is what JAX itself sets when it is imported
+    return int(level) if level.isdecimal() else 1  # JAX itself sets 1 when it is imported
 
 
 def plain_terminal() -> bool:
-    """Whether the terminal is to get plain lines: no colours, and nothing drawn anew."""
+    """Return True if the terminal should get plain lines, without colours or redrawing."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") in {"", "dumb"}
 
 
 @contextmanager
 def environment_kept() -> Iterator[None]:
-    """While something is imported that sets variables: those that were not there before are gone afterwards."""
+    """Remove the variables that were set in a ``with`` block, such as by an import."""
     before = set(os.environ)
     try:
         yield

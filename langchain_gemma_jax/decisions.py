@@ -1,4 +1,4 @@
-"""``GemmaDecisionModel``: Gemma as a LangChain decision model. Its answers are probabilities that were read."""
+"""``GemmaDecisionModel``: Gemma as a LangChain decision model, which reads probabilities instead of generating text."""
 
 from __future__ import annotations
 
@@ -53,47 +53,47 @@ class GemmaDecisionModel(BaseDecisionModel):
         asked = {"urgent": Noul(instructions="Is this urgent?")}
         model.invoke({"state": "Payments fail since Monday.", "questions": asked}).nouls["urgent"].noul
 
-    Each question is read once, behind what it is about, and how likely each answer is at that place is the result. So
-    an answer costs what reading costs, and questions about the same share it. ``confidence`` is the probability
-    of the most likely answer.
+    Each question is read once, after the state that it is about, and the result is the probability of each answer at
+    that place. So an answer costs only the reading, and questions about the same state share it. ``confidence`` is the
+    probability of the most likely answer.
 
     Raises:
-        InputError: a setting is not possible. The message says what is.
+        InputError: a setting is not possible. The message says which values are.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: str
-    """An embedded model, a folder, a GGUF file, or a model's id on the Hub. By default GEMMA_JAX_MODEL says which."""
+    """An embedded model, a folder, a GGUF file, or a model's id on the Hub. The default is GEMMA_JAX_MODEL."""
     calibration: float = 1.0
-    """Above 0: what differences of the model's scores are divided by. Above 1 it is less sure of itself. A constant of
-    the checkpoint, which ``calibrated`` measures where right answers are known."""
+    """Above 0: the number that differences of the model's scores are divided by. Above 1 makes it less confident. It is
+    a constant of the checkpoint, which ``calibrated`` measures on questions with known answers."""
     timeout: float | None = None
     """Seconds until ``DeadlineError``, loading included. None: no limit."""
     max_context: int | None = None
-    """Tokens that a question and what it is about may have together. None: what the model allows."""
+    """The most tokens of a question with its state. None: the model's limit."""
     keep_alive: float | None = None
-    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed."""
+    """Seconds that the unused model stays in memory. None: until the memory is needed."""
     scope: str = ""
-    """A tenant's name. What different scopes read shares nothing."""
+    """A tenant's name. Different scopes share nothing."""
     app: str = ""
-    """The name of the application that asks: reports, metrics and guards count by it."""
+    """The name of the application. Reports, metrics and guards count by it."""
     dialect: str | None = None
     """The chat format. None: the one that the checkpoint was trained in."""
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: str | None = None
-    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as in its files."""
     activations: str | None = None
-    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    """The type that packed matrices are multiplied by: "float32" or "int8". None: "int8" if the kernels support it."""
     devices: int | str | None = None
-    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
+    """The number of devices that the model is divided among, or "auto", the fewest on which it fits. None: one."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
-    """A token of the Hugging Face Hub. None: that of the environment variable HF_TOKEN, or of ``hf auth login``."""
+    """A token of the Hugging Face Hub. None: the environment variable HF_TOKEN, or the token of ``hf auth login``."""
 
-    if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __init__(self, **given: Any) -> None:
             divisor = given.get("calibration", 1.0)
@@ -132,14 +132,14 @@ class GemmaDecisionModel(BaseDecisionModel):
                 one.cancel()
 
     def calibrated(self, known: Sequence[tuple[State, Question, bool | int | str]]) -> Self:
-        """A copy whose calibration is the one by which known answers are the most likely together.
+        """Return a copy with the calibration that makes the known right answers most likely together.
 
         Args:
-            known: what a question is about, the question, and its right answer: True or False for yes or no, the name
-                of a choice, or the level of a scale, from 0 on. Fifty of the kind that will be asked are enough.
+            known: triples of state, question and right answer: True or False for yes or no, the name of a choice, or
+                the level of a scale, from 0. Fifty questions of the kind that will be asked are enough.
 
         Raises:
-            InputError: there are none, or an answer is none of its question's.
+            InputError: there are no triples, or an answer is not possible for its question.
         """
         if not known:
             raise InputError("known: expected some questions with their right answers, found none.")
@@ -175,7 +175,7 @@ def _asked(state: State, questions: Mapping[str, Question]) -> list[AskedQuestio
 
 
 def probabilities(logprobs: Sequence[float], calibration: float) -> list[float]:
-    """Return how likely each answer is, if it is one of these.
+    """Return the probability of each answer, given that one of them is right.
 
     >>> probabilities([-1.0, -1.0], 1.0)
     [0.5, 0.5]
@@ -186,10 +186,10 @@ def probabilities(logprobs: Sequence[float], calibration: float) -> list[float]:
 
 
 def right_answer(question: Question, right: object) -> int:
-    """Return the place of a question's right answer among all that there are.
+    """Return the index of a question's right answer among its possible answers.
 
     Raises:
-        InputError: it is none of them.
+        InputError: it is not one of them.
     """
     if isinstance(question, Choice):
         possible: list[object] = list(question.criteria)
@@ -204,7 +204,7 @@ def right_answer(question: Question, right: object) -> int:
 
 
 def _shares(found: ClassifierResponse) -> list[float]:
-    """Return the probability of each answer to the one question, in its order."""
+    """Return the probability of each answer to the one question, in order."""
     for choice in found.choices.values():
         return list(choice.probabilities.values())
     for score in found.scores.values():
@@ -214,10 +214,10 @@ def _shares(found: ClassifierResponse) -> list[float]:
 
 
 def best_calibration(known: Sequence[tuple[Sequence[float], int]]) -> float:
-    """Return what scores are to be divided by, so that the right answers are the most likely together.
+    """Return the divisor of scores that makes the right answers most likely together.
 
-    The surprise at them is convex in the inverse of that number, so thirds of where it can lie are given up in turns.
-    Where all are right it would be none at all, and where chance is better, endless: it stays between 1/20 and 20.
+    Their surprisal is convex in the inverse of the divisor, so a ternary search finds it. If all answers are right, it
+    would be 0, and if chance is better than the model, infinite: so it is limited to between 1/20 and 20.
 
     >>> best_calibration([([0.9, 0.1], 0), ([0.9, 0.1], 1)])
     20.0
@@ -238,7 +238,7 @@ def best_calibration(known: Sequence[tuple[Sequence[float], int]]) -> float:
 
 
 def answer(question: Question, found: Sequence[float]) -> NoulAnswer | ChoiceAnswer | ScoreAnswer:
-    """Return the answer to a question, of the probabilities of all that there are."""
+    """Return the answer to a question, from the probabilities of its possible answers."""
     if isinstance(question, Choice):
         named = dict(zip(question.criteria, found, strict=True))
         best = max(named, key=named.__getitem__)
@@ -257,13 +257,13 @@ def answer(question: Question, found: Sequence[float]) -> NoulAnswer | ChoiceAns
 
 @dataclass(frozen=True)
 class DecidedRoute:
-    """A policy for ``Route``: a decision model chooses the size by what somebody said.
+    """A policy for ``Route``: a decision model chooses the size by the user's last message.
 
         sizes = {"light": "Small talk, and one call of a tool.", "heavy": "Several steps, or many tools."}
         Route(light="./270m", heavy="./4b", policy=DecidedRoute(GemmaDecisionModel(model="./270m"), sizes))
 
-    ``criteria`` says of each size of the route what it is for. Behind a tool's result nobody is asked: the size that
-    called goes on, or a larger one if its call failed.
+    ``criteria`` says what each size of the route is for. After a tool's result the decision model is not used: the size
+    that called the tool continues, or a larger one if its call failed.
     """
 
     model: BaseDecisionModel
@@ -271,7 +271,7 @@ class DecidedRoute:
     instructions: str = "Which of these suits the request best?"
 
     def __call__(self, signals: Signals) -> RouteChoice:
-        """Choose a size."""
+        """Return the size for a step, and the reason."""
         if signals.last is not None and (signals.results or signals.failed):
             return default_policy(signals)
         known = {size: self.criteria.get(size) for size in signals.sizes}

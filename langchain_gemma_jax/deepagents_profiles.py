@@ -1,4 +1,4 @@
-"""What deepagents is told of this package: two entry points, which it calls before it makes a model or an agent.
+"""Profiles for deepagents: two entry points, which it calls before it makes a model or an agent.
 
 create_deep_agent(model="gemma_jax:google/gemma-3-4b-it")
 """
@@ -11,7 +11,7 @@ SUFFIX = (
     "Work in small steps. Call one tool at a time, with the arguments that its description names, and read its result "
     "before you go on. Do not repeat a call whose result you have. When you know the answer, give it in words."
 )
-# What a small model is told of the tools for files. deepagents' own words are several thousand tokens.
+# Descriptions of the file tools for small models. deepagents' own are several thousand tokens.
 DESCRIPTIONS = {
     "ls": "Lists the files in a folder. path: an absolute path, such as /.",
     "read_file": "Reads a file, with line numbers. file_path: an absolute path. offset, limit: which lines.",
@@ -23,12 +23,12 @@ EXCLUDED = frozenset({"execute", "glob", "grep", "write_todos"})
 
 
 def register_provider() -> None:
-    """Have ``create_deep_agent(model="gemma_jax:...")`` find the package, without anybody importing it."""
+    """Register the provider, so that ``create_deep_agent(model="gemma_jax:...")`` needs no import of the package."""
     register()
 
 
 def register_harness() -> None:
-    """Give agents of local models few tools, short descriptions and no helper of their own."""
+    """Register a harness for local models: few tools, short descriptions, and no subagent."""
     from deepagents import (  # type: ignore[import-not-found, unused-ignore]
         GeneralPurposeSubagentProfile,
         HarnessProfile,

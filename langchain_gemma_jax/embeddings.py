@@ -1,4 +1,4 @@
-"""``GemmaJaxEmbeddings``: vectors of texts by EmbeddingGemma, inside this process, for LangChain."""
+"""``GemmaJaxEmbeddings``: a LangChain embedding model that runs EmbeddingGemma in this process."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ DEFAULT = "google/embeddinggemma-300m"
 
 
 class GemmaJaxEmbeddings(BaseModel, Embeddings):
-    """EmbeddingGemma as a LangChain embedding model: texts to vectors, in the engine that answers too.
+    """EmbeddingGemma as a LangChain embedding model: texts to vectors, in the engine that also runs chat models.
 
         embeddings = GemmaJaxEmbeddings()
         store = InMemoryVectorStore.from_texts(["The pool opens at seven."], embeddings)
         store.similarity_search("When can I swim?")
 
-    Questions and documents are read behind the prompts that the model was trained with. Vectors have the length 1.
+    Questions and documents are read after the prompts that the model was trained with. Vectors have length 1.
 
     Raises:
-        InputError: a setting is not possible. The message says what is.
+        InputError: a setting is not possible. The message says which values are.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
-    """A folder in the layout of Sentence Transformers, or a model's id on the Hub. By default EmbeddingGemma's."""
+    model: str = Field(default_factory=str)  # the default is for type checkers: __init__ always sets it
+    """A folder in the layout of Sentence Transformers, or a model's id on the Hub. The default is EmbeddingGemma's."""
     query_prompt: str | None = None
-    """Text that is written before a question. None: what the model's files say; "": nothing."""
+    """Text to put before a question. None: the text in the model's files; "": no text."""
     document_prompt: str | None = None
-    """Text that is written before a document. None: what the model's files say; "": nothing."""
+    """Text to put before a document. None: the text in the model's files; "": no text."""
     dimensions: int | None = None
-    """How many numbers a vector has: the first so many, at the length 1 again. EmbeddingGemma learnt 768, 512, 256 and
-    128. None: all."""
+    """The number of dimensions of a vector: its first ones, scaled to length 1 again. EmbeddingGemma was trained for
+    768, 512, 256 and 128. None: all."""
     truncate: bool = False
-    """A text that is too long is cut. Else it is refused with ``ContextLengthError``."""
+    """Cut texts that are too long. Otherwise they are refused with ``ContextLengthError``."""
     timeout: float | None = None
     """Seconds until ``DeadlineError``, loading included. None: no limit."""
     keep_alive: float | None = None
-    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed."""
+    """Seconds that the unused model stays in memory. None: until the memory is needed."""
     dtype: str | None = None
     """The weights' dtype: "bfloat16" or "float32". None: the checkpoint's own."""
     weights: str | None = None
-    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as in its files."""
     activations: str | None = None
-    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    """The type that packed matrices are multiplied by: "float32" or "int8". None: "int8" if the kernels support it."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
-    """A token of the Hugging Face Hub. None: that of the environment variable HF_TOKEN, or of ``hf auth login``."""
+    """A token of the Hugging Face Hub. None: the environment variable HF_TOKEN, or the token of ``hf auth login``."""
 
-    if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __init__(self, **given: Any) -> None:
             named = any(given.get(name) is not None for name in ("model", "model_name", "model_id", "repo_id"))
@@ -72,7 +72,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         """Return the vectors of documents.
 
         Raises:
-            ContextLengthError: one is too long. Others as ``engine().load`` has them.
+            ContextLengthError: a text is too long. For other errors see ``engine().load``.
         """
         return self._vectors(texts, "document")
 
@@ -80,16 +80,16 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         """Return the vector of a question.
 
         Raises:
-            ContextLengthError: it is too long. Others as ``engine().load`` has them.
+            ContextLengthError: it is too long. For other errors see ``engine().load``.
         """
         return self._vectors([text], "query")[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of documents, while the event loop goes on."""
+        """Return the vectors of documents, without blocking the event loop."""
         return await self._avectors(texts, "document")
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Return the vector of a question, while the event loop goes on."""
+        """Return the vector of a question, without blocking the event loop."""
         return (await self._avectors([text], "query"))[0]
 
     async def _avectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
@@ -116,7 +116,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
 
 
 def _check(given: Mapping[str, object]) -> None:
-    """Refuse what is not among the settings that all models have.
+    """Check the settings that other models do not have, or that have other values here.
 
     Raises:
         InputError: a setting is not possible.

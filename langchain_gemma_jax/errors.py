@@ -1,17 +1,17 @@
-"""Everything that this package raises on purpose.
+"""The errors that this package raises.
 
 GemmaJaxError
-├── InputError (also ValueError)           what the caller passed is not possible
+├── InputError (also ValueError)           an argument that is not possible
 │   ├── UnknownModelError                  a name that is no folder, no file and no model's id
 │   ├── UnsupportedModelError              an architecture, a size or an option that is not implemented
-│   ├── DevicesError                       a model cannot be divided among so many devices
-│   ├── ConfigError                        a config.json that cannot be understood
+│   ├── DevicesError                       a model cannot be divided among this number of devices
+│   ├── ConfigError                        a config.json that cannot be read
 │   ├── ContextLengthError                 a prompt that the model's context cannot hold
-│   ├── SchemaError                        a JSON schema that no answer can be held to
-│   └── MediaError                         an image, a sound or a file that a model cannot be shown
-│       ├── UnreadableMediaError           it is none, is truncated, or is of a kind that is not read here
+│   ├── SchemaError                        a JSON schema that cannot be made a grammar
+│   └── MediaError                         an image, a sound or a file that a model cannot be given
+│       ├── UnreadableMediaError           it is none, is truncated, or is of a kind that is not supported
 │       ├── MediaLimitError                it is too large, too long, or one too many
-│       └── MediaAccessError               its path or link is not allowed, or leads where nothing may be read
+│       └── MediaAccessError               its path or link is not allowed, or leads to a place that is not
 ├── CheckpointError                        a model's files cannot be used
 │   ├── CheckpointNotFoundError            no such folder, or nothing readable in it
 │   ├── CorruptCheckpointError             truncated, overlapping, malformed, of the wrong length
@@ -22,7 +22,7 @@ GemmaJaxError
 │   ├── ModelNotOnHubError                 no such id, or no such revision
 │   ├── GatedModelError                    the licence has to be accepted, or a token is missing
 │   └── OfflineError                       the Hub cannot be reached and the model is not cached
-├── EngineError                            a request was accepted or offered, and not carried out
+├── EngineError                            a request was accepted or submitted, and could not be completed
 │   ├── BusyError                          the queue is full
 │   ├── DeadlineError (also TimeoutError)  its time was up
 │   ├── CancelledRequestError              its caller cancelled it
@@ -33,10 +33,10 @@ GemmaJaxError
 │   ├── ForkedError                        this process was forked from one that had used JAX
 │   ├── ReentrantCallError                 a call, by a signal handler or a hook, that would wait for itself
 │   └── GuardError                         a guard that is set to "raise" was tripped
-├── ServerError                            an engine in another process was asked, and could not answer
-│   ├── ServerUnreachableError             nobody answers there, or the connection broke
-│   └── ApiKeyError                        it wants a key, or does not know this one
-├── CutOffError                            an answer broke off before it was the object that was asked for. Also
+├── ServerError                            an engine in another process could not answer
+│   ├── ServerUnreachableError             no server answers there, or the connection broke
+│   └── ApiKeyError                        it requires a key, or rejects this one
+├── CutOffError                            an answer was cut off before the requested object was complete. Also
 │                                          LangChain's OutputParserException, so it is made in chat/answering/cut_off.py
 └── InstallationError (also RuntimeError)  the installation cannot be trusted
     └── UnsafeJaxError                     a JAX release that is known to compute wrong results
@@ -50,8 +50,8 @@ Catch ``GemmaJaxError`` to catch them all:
     except GemmaJaxError as error:
         print("cannot load the model:", error)
 
-``is_retryable`` tells whether the same call may succeed when it is made again. Where LangChain has errors of its own
-for the same things, these are those too: ``model_errors`` says which.
+``is_retryable`` is True if the same call may succeed when it is made again. Where LangChain has errors for the same
+things, ours inherit from them too: see ``model_errors``.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ class GemmaJaxError(Exception):
     """The root of the tree above."""
 
     is_retryable = False
-    """Whether the same call may succeed when it is made again. LangChain's middleware goes by it."""
+    """True if the same call may succeed when it is made again. LangChain's middleware uses it."""
 
 
 class InputError(GemmaJaxError, ValueError):
-    """An argument that is not possible. The message gives what is."""
+    """An argument that is not possible. The message says which values are."""
 
 
 class UnknownModelError(InputError):
-    """A name that is neither an embedded model's, nor a folder or a file here, nor a model's id on the Hub."""
+    """A name that is no embedded model, no folder or file here, and no model's id on the Hub."""
 
 
 class UnsupportedModelError(InputError):
@@ -80,7 +80,7 @@ class UnsupportedModelError(InputError):
 
 
 class DevicesError(InputError):
-    """A model cannot be divided among the devices that were asked for. ``working`` are the numbers that work here."""
+    """A model cannot be divided among this number of devices. ``working`` has the numbers that work here."""
 
     def __init__(self, message: str, working: tuple[int, ...] = ()) -> None:
         super().__init__(message)
@@ -88,13 +88,13 @@ class DevicesError(InputError):
 
 
 class ConfigError(InputError):
-    """A model configuration that cannot be understood."""
+    """A model configuration that cannot be read."""
 
 
 class ContextLengthError(InputError):
-    """A prompt that the context cannot hold. ``excess`` is by how many tokens, ``advice`` what would change that.
+    """A prompt that is too long for the context, by ``excess`` tokens. ``advice`` says what would help.
 
-    ``at_least``: nobody counted to the end, as it is very much too long.
+    ``at_least``: the prompt is so much too long that its tokens were not all counted.
     """
 
     def __init__(self, tokens: int, limit: int, advice: str = "", at_least: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -102,7 +102,7 @@ class ContextLengthError(InputError):
         self.at_least = at_least
         least = "at least " if at_least else ""
         super().__init__(
-            f"The prompt has {least}{tokens} tokens and the context holds {limit} of them beside an answer: {least}"
+            f"The prompt has {least}{tokens} tokens and the context has room for {limit} and an answer: {least}"
             f"{self.excess} too many. Shorten it{advice and ', or '}{advice}."
         )
 
@@ -111,9 +111,9 @@ class ContextLengthError(InputError):
 
 
 class SchemaError(InputError):
-    """A JSON schema that is malformed or too large, that nothing fits, or that asks what cannot be promised.
+    """A JSON schema that is malformed or too large, that no value fits, or that a grammar cannot promise.
 
-    ``at`` is where in the schema, and ``problem`` what.
+    ``at`` is the place in the schema.
     """
 
     def __init__(self, at: str, problem: str) -> None:
@@ -125,10 +125,10 @@ class SchemaError(InputError):
 
 
 class MediaError(InputError):
-    """An image, a sound or a file in a message that a model cannot be shown.
+    """An image, a sound or a file in a message that a model cannot be given.
 
-    ``at`` is the block, such as ``messages[2].content[0]``; ``problem`` says what is wrong with it; and ``limit`` names
-    the bound that was met, if it was one.
+    ``at`` is the block, such as ``messages[2].content[0]``; ``problem`` describes the problem; ``limit`` names the
+    limit that was exceeded, if one was.
     """
 
     def __init__(self, at: str, problem: str, limit: str = "") -> None:
@@ -140,21 +140,21 @@ class MediaError(InputError):
 
 
 class UnreadableMediaError(MediaError):
-    """An image, a sound or a document that is none, is truncated, or is of a kind that is not read here."""
+    """An image, a sound or a document that is invalid, truncated, or of a kind that is not supported."""
 
 
 class MediaLimitError(MediaError):
-    """An image, a sound or a document that is too large, too long, or one too many. ``limit`` names the bound."""
+    """An image, a sound or a document that is too large, too long, or one too many. ``limit`` names the limit."""
 
 
 class MediaAccessError(MediaError):
-    """A path or a link that is not allowed, or that leads where nothing may be read."""
+    """A path or a link that is not allowed, or that leads to a place that is not."""
 
 
 class CheckpointError(GemmaJaxError):
     """A model's files cannot be used.
 
-    The message always holds three things: the path, what was expected there, and what was found.
+    The message always has the path, what was expected there, and what was found.
     They are also attributes, for programs.
     """
 
@@ -185,7 +185,7 @@ class TensorMismatchError(CheckpointError):
 
 
 class UnsafeCheckpointError(CheckpointError):
-    """A pickle, or a link that leaves the model's folder. Neither is ever opened."""
+    """A pickle, or a link that leaves the model's folder. Neither is opened."""
 
 
 class TokenizerError(CheckpointError):
@@ -211,19 +211,19 @@ class OfflineError(HubError):
 
 
 class EngineError(GemmaJaxError):
-    """A request was accepted or offered, and not carried out."""
+    """A request was accepted or submitted, and could not be completed."""
 
 
 class BusyError(EngineError):
-    """The queue is full. Try again later, or let it be longer: ``configure(max_waiting=...)``."""
+    """The queue is full. Try again later, or allow a longer one: ``configure(max_waiting=...)``."""
 
     is_retryable = True
 
 
 class DeadlineError(EngineError, TimeoutError):
-    """The request's time was up. What it had generated so far has been delivered."""
+    """The request's time was up. The text that it had generated has been delivered."""
 
-    is_retryable = True  # a model may have been loaded meanwhile, a program compiled
+    is_retryable = True  # by then a model may have been loaded, or a program compiled
 
 
 class CancelledRequestError(EngineError):
@@ -233,7 +233,7 @@ class CancelledRequestError(EngineError):
 class DeviceMemoryError(EngineError):
     """A request or a model needs more memory than there is, also after everything idle was evicted.
 
-    ``holders`` says who holds what: a line for each model, where models compete for the memory.
+    ``holders`` has a line for each model that takes memory, if models compete for it.
     """
 
     def __init__(self, message: str = "", holders: tuple[str, ...] = ()) -> None:
@@ -242,24 +242,24 @@ class DeviceMemoryError(EngineError):
 
 
 class DeviceFailedError(EngineError):
-    """A device call raised. Every request in flight gets this one; the engine goes on with the next.
+    """A device call raised. Every request in flight gets this error; the engine goes on with the next ones.
 
-    ``__cause__`` is what was raised.
+    ``__cause__`` is the original error.
     """
 
     is_retryable = True
 
 
 class HostLostError(EngineError):
-    """A process of a group of hosts is lost, does not answer, or never came. The group ends, and is to be replaced."""
+    """A process of a group of hosts is lost, does not answer, or never joined. The group ends and must be replaced."""
 
-    is_retryable = True  # by the group that comes after it
+    is_retryable = True  # with the group that replaces it
 
 
 class ClosedError(EngineError):
     """The engine, or the model, was closed."""
 
-    is_retryable = True  # by a call that asks for the engine anew, as all of a chat model do
+    is_retryable = True  # with a call that gets a new engine, as each call of a chat model does
 
 
 class ForkedError(EngineError):
@@ -271,21 +271,21 @@ class ReentrantCallError(EngineError):
 
 
 class GuardError(EngineError):
-    """A guard that is set to "raise" was tripped. The message says by what."""
+    """A guard that is set to "raise" was tripped. The message says why."""
 
 
 class ServerError(GemmaJaxError):
-    """An engine in another process was asked, and what came back is no answer."""
+    """An engine in another process was called, and its response is no answer."""
 
 
 class ServerUnreachableError(ServerError):
-    """Nobody answers at the server's address, or the connection broke before the answer was whole."""
+    """No server answers at the address, or the connection broke before the answer was complete."""
 
-    is_retryable = True  # it may have been started meanwhile
+    is_retryable = True  # it may have been started by then
 
 
 class ApiKeyError(ServerError):
-    """The server wants an API key, or does not know the one that it was given."""
+    """The server requires an API key, or rejects the one that was sent."""
 
 
 class InstallationError(GemmaJaxError, RuntimeError):

@@ -1,7 +1,7 @@
-"""Refuses the JAX releases that are known to be faulty, before anything can be computed with them.
+"""A check that refuses JAX releases that are known to be faulty, before anything is computed with them.
 
-``langchain_gemma_jax/__init__.py`` runs this, and no module of the package can be imported without
-it, so no module can forget it. It asks for the installed versions and does not import JAX.
+``langchain_gemma_jax/__init__.py`` runs it, and no module of the package can be imported without that, so no module can
+skip it. It reads the installed versions and does not import JAX.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 from langchain_gemma_jax.errors import UnsafeJaxError
 
 SOUND: Final = ">=0.9.2,!=0.10.*,!=0.11.1"
-"""The releases that are not refused, as pip writes it. pyproject.toml says the same; a test compares."""
+"""The releases that are accepted, in pip's notation. A test checks that pyproject.toml has the same."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with the releases from ``first`` up to, not including, ``fixed``."""
+    """A fault of the releases from ``first`` up to, not including, ``fixed``."""
 
     first: tuple[int, ...]
     fixed: tuple[int, ...]
@@ -37,10 +37,9 @@ FAULTS: Final = (
 
 
 def refuse_faulty_jax() -> None:
-    """Raise ``UnsafeJaxError`` if the JAX that is installed, or already imported, is a faulty release.
+    """Raise ``UnsafeJaxError`` if the installed or already imported JAX is a faulty release.
 
-    A release that is newer than all known ones passes, and so does a JAX that is not installed:
-    importing it will say so better.
+    A release that is newer than all known ones passes. So does a missing JAX, since importing it gives a better error.
     """
     for package in ("jax", "jaxlib"):
         for version in _versions(package):
@@ -53,10 +52,10 @@ def refuse_faulty_jax() -> None:
 
 
 def find_fault(version: str) -> Fault | None:
-    """The fault of a release, or None.
+    """Return the fault of a release, or None.
 
-    Only the number counts. What follows it (``.dev20260401``, ``rc1``, ``+local``) is ignored: a
-    nightly build is judged as the release that it leads to. A text without a number passes.
+    Only the number counts. A suffix (``.dev20260401``, ``rc1``, ``+local``) is ignored: a nightly build is treated like
+    the release that follows it. A text without a number passes.
     """
     number = re.match(r"\s*v?(\d+(?:\.\d+)*)", version)
     if number is None:
@@ -66,7 +65,7 @@ def find_fault(version: str) -> Fault | None:
 
 
 def _versions(package: str) -> Iterator[str]:
-    """What is installed, and what is already imported: after an upgrade in a notebook they differ."""
+    """Yield the installed version and the imported one, which differ after an upgrade in a notebook."""
     try:
         installed = metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,10 +1,10 @@
-"""Middleware for ``create_agent``: routing over chat models of one's own, and an end to repeated calls.
+"""Middleware for ``create_agent``: routing among several chat models, and an end to repeated calls.
 
     from langchain_gemma_jax.middleware import RepeatedCallMiddleware, RouteMiddleware
 
     agent = create_agent(light, tools, middleware=[RouteMiddleware(light=light, heavy=heavy)])
 
-LangChain's agents have to be there: pip install "langchain-gemma-jax[agents]". A single ``ChatGemmaJax(route=...)``
+LangChain's agents must be installed: pip install "langchain-gemma-jax[agents]". A single ``ChatGemmaJax(route=...)``
 needs no middleware.
 """
 
@@ -30,11 +30,11 @@ class RouteMiddleware(AgentMiddleware[Any, Any, Any]):
 
         RouteMiddleware(light=ChatGemmaJax(model="./270m"), heavy=ChatGemmaJax(model="./4b"))
 
-    The decision and its reason are in the answer's ``response_metadata["route"]``, from which the next step knows who
-    answered. Whether a size is in memory is not known here: sizes of one ``ChatGemmaJax(route=...)`` are better off.
+    The decision and its reason are in the answer's ``response_metadata["route"]``, where the next step reads the size
+    that answered. It has no information about which sizes are in memory; a ``ChatGemmaJax(route=...)`` does.
 
     Raises:
-        InputError: fewer than two models, or something that is none.
+        InputError: fewer than two models, or a value that is no chat model.
     """
 
     def __init__(self, *, policy: Policy = default_policy, **models: BaseChatModel) -> None:
@@ -76,7 +76,7 @@ class RouteMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _told(response: ModelResponse[Any], choice: Choice, last: str | None) -> ModelResponse[Any]:
-    """The response, with the decision in its answers."""
+    """Return the response, with the decision added to its answers."""
     found = {"size": choice.size, "reason": choice.reason, "last": last}
     for message in response.result:
         if isinstance(message, AIMessage):
@@ -85,13 +85,13 @@ def _told(response: ModelResponse[Any], choice: Choice, last: str | None) -> Mod
 
 
 class RepeatedCallMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Ends a loop of identical calls: a model that asks again for what it was given has to answer in words instead.
+    """Ends loops of identical calls: a model that repeats a call that has a result must answer in text instead.
 
         create_agent(llm, tools, middleware=[RepeatedCallMiddleware()])
 
-    A call is a repetition if one with the same tool and the same arguments has a result since the user last spoke,
-    and that is no error. An answer that has new calls too keeps those alone. ``allowed``: so many repetitions of a call
-    are executed before that.
+    A call is a repetition if a call of the same tool with the same arguments has got a result since the user's last
+    message that is no error. If an answer also has new calls, only those are kept. ``allowed`` is the number of
+    repetitions of a call that are still executed.
 
     Raises:
         InputError: ``allowed`` is no whole number from 0.
@@ -118,7 +118,7 @@ class RepeatedCallMiddleware(AgentMiddleware[Any, Any, Any]):
         return response if self._leaves_new(request, response) else await handler(request.override(tool_choice="none"))
 
     def _leaves_new(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> bool:
-        """Take repeated calls out of an answer; return whether there is something left of it."""
+        """Remove repeated calls from an answer. Return False if no calls are left."""
         done = _answered_calls(request.messages)
         for message in response.result:
             if isinstance(message, AIMessage) and message.tool_calls:
@@ -130,7 +130,7 @@ class RepeatedCallMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _answered_calls(messages: Sequence[BaseMessage]) -> Counter[str]:
-    """Return how often each call was made and answered since the user last spoke."""
+    """Return the number of times that each call was made and answered since the user's last message."""
     found: Counter[str] = Counter()
     made: dict[str | None, str] = {}
     for message in messages:

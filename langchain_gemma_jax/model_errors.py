@@ -1,8 +1,8 @@
-"""Gives this package's errors their places among LangChain's, which its middleware tells apart.
+"""Makes this package's errors subclasses of LangChain's, which its middleware handles differently.
 
-An error of ours stays what it is, and is LangChain's error for the same thing too: a prompt that is too long is a
-``ContextLengthError`` and a ``ContextOverflowError``. Importing this module sees to it. Whatever can meet LangChain
-does: the door, when one of the errors is asked of it, and the models. The engine alone needs no LangChain.
+Each of our errors also inherits from LangChain's error for the same thing: a prompt that is too long is a
+``ContextLengthError`` and a ``ContextOverflowError``. Importing this module does that. The package imports it when one
+of the errors is imported from it, and so do the models. The engine alone does not need LangChain.
 
 Errors that the installed langchain-core does not have yet are left out.
 """
@@ -13,7 +13,7 @@ from langchain_core import exceptions
 
 from langchain_gemma_jax import errors
 
-# LangChain's name -> ours. Those below them in our tree are the same.
+# LangChain's name -> ours. Their subclasses inherit it.
 PLACES = {
     "ModelError": (
         errors.CheckpointError,
@@ -40,7 +40,7 @@ PLACES = {
 
 
 def join(theirs: object) -> None:
-    """Make our errors LangChain's too, as far as ``theirs``, a module, has them."""
+    """Make our errors subclasses of LangChain's, as far as the module ``theirs`` has them."""
     for name, ours in PLACES.items():
         place = getattr(theirs, name, None)
         if not isinstance(place, type):

@@ -1,10 +1,10 @@
-"""Has LangChain find this package by the name ``gemma_jax``.
+"""Registration with LangChain under the name ``gemma_jax``.
 
     init_chat_model("gemma_jax:google/gemma-3-4b-it")
     create_agent("gemma_jax:sprout-m", tools)
 
-LangChain keeps its providers in a private table, and knows no other way. The door adds a line to it as soon as
-LangChain is imported. Should the table have moved, there is one warning, and everything else works.
+LangChain has a private table of providers, and no public way to add one. The package adds a row to it as soon as
+LangChain is imported. If the table has moved, there is one warning, and everything else works.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ProviderWarning(UserWarning):
 
 
 def register() -> None:
-    """Have LangChain know the provider, now or as soon as LangChain is imported."""
+    """Register the provider with LangChain, now or as soon as LangChain is imported."""
     when_imported(WHERE, _add)
 
 
@@ -37,7 +37,7 @@ def _add() -> None:
     if isinstance(table, MutableMapping) and all(isinstance(line, tuple) and len(line) == 3 for line in table.values()):
         table.setdefault(PROVIDER, (*MADE_BY, _made))
     elif isinstance(supported, set) and callable(helper := getattr(module, "_init_chat_model_helper", None)):
-        supported.add(PROVIDER)  # as it was before LangChain 1.2.10
+        supported.add(PROVIDER)  # before LangChain 1.2.10
         module._init_chat_model_helper = _before(helper)  # type: ignore[attr-defined]  # noqa: SLF001
     else:
         warnings.warn(
@@ -53,7 +53,7 @@ def _made(cls: Callable[..., Any], **settings: Any) -> Any:
 
 
 def _before(helper: Callable[..., Any]) -> Callable[..., Any]:
-    """Return LangChain's maker of models, which makes ours itself."""
+    """Wrap LangChain's function that makes models, so that it makes ours too."""
 
     def make(model: str, *, model_provider: str | None = None, **settings: Any) -> Any:
         named, _, rest = model.partition(":")

@@ -1,7 +1,7 @@
-"""Calls that would wait for themselves: from a signal handler, or from a hook, in the midst of what they need.
+"""Refusal of calls that would wait for themselves: from a signal handler or a hook that interrupted the same work.
 
-Python runs a signal handler between two steps of whatever the main thread does. If that holds something which the
-handler's own call needs, both wait for ever. Such a call is refused.
+Python runs a signal handler between two bytecodes of the main thread. If that thread holds something that the handler's
+own call needs, both wait for ever. Such a call is refused.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from langchain_gemma_jax.errors import ReentrantCallError
 
 
 class Inside:
-    """The threads that are in the midst of something which is not to be entered twice by one of them."""
+    """The threads inside a section that one thread may not enter twice."""
 
     def __init__(self, what: str) -> None:
         self._what = what  # "it loaded a model"
-        self._threads: set[int] = set()  # whose methods are atomic: there is no lock here to wait for
+        self._threads: set[int] = set()  # its methods are atomic, so this needs no lock
 
     def __bool__(self) -> bool:
-        """Whether any thread is inside."""
+        """Return True if any thread is inside."""
         return bool(self._threads)
 
     @property
@@ -38,7 +38,8 @@ class Inside:
         if threading.get_ident() in self._threads:
             raise ReentrantCallError(
                 f"This thread was interrupted while {self._what}, and a call from in there would wait for itself. "
-                "Signal handlers, log handlers and other hooks should leave a note, and the call to whoever reads it."
+                "Signal handlers, log handlers and other hooks should leave a note, so that another "
+                "thread makes the call."
             )
 
     @contextmanager
@@ -50,7 +51,7 @@ class Inside:
         """
         self.refuse()
         me = threading.get_ident()
-        try:  # also around the first step, which a handler that raises can follow
+        try:  # also around the first statement: a handler that raises can come after it
             self._threads.add(me)
             yield
         finally:
@@ -58,7 +59,7 @@ class Inside:
 
 
 def from_the_engine() -> ReentrantCallError:
-    """The error of a call by one of the engine's own threads."""
+    """Return the error for a call by one of the engine's own threads."""
     return ReentrantCallError(
         "A call from a thread of the engine itself would wait for itself. Log handlers and other hooks that it runs "
         "should leave a note, and the call to another thread: logging.handlers.QueueHandler does so."

@@ -1,15 +1,15 @@
-"""The end of work that nobody waits for any more: one flag, and whatever takes long looks at it.
+"""Stopping of work whose result is not needed any more: long work checks a flag.
 
-    for message in looking(messages):  # in a stage of a call, wherever it runs through many pieces
+    for message in looking(messages):  # in a stage of a call that loops over many pieces
         ...
-    check()                            # before and behind what cannot be divided
-    with current().then(child.kill):   # what runs elsewhere, such as in another process, is ended by whoever asks
+    check()                            # before and after work that cannot be divided
+    with current().then(child.kill):   # work elsewhere, such as in another process, is ended by the thread that asks
         child.wait(current().left)
 
-A stage needs no argument for that. Whoever begins a call says ``with Stop(until).over_this_work():`` in the thread that
-does it, and all below finds the flag by ``current``. It is set when the deadline has passed, when the caller leaves,
-and when the process ends; ``StoppedError`` then goes through the stage like any other error, and is made the error
-that its caller gets where the call was begun. Where nobody said so, only the end of the process stops the work.
+A stage needs no argument for this. The code that begins a call runs it ``with Stop(until).over_this_work():`` in its
+thread, and everything below gets the flag by ``current``. It is set when the deadline has passed, when the caller stops
+waiting, and when the process ends. ``StoppedError`` then propagates like any other error, and the code that began the
+call turns it into the caller's error. Without a ``Stop``, only the end of the process stops the work.
 """
 
 from __future__ import annotations
@@ -27,64 +27,64 @@ from langchain_gemma_jax.errors import GemmaJaxError
 
 T = TypeVar("T")
 
-EVERY = 256  # pieces between two looks
+EVERY = 256  # pieces between two checks
 
 
 class StoppedError(GemmaJaxError):
-    """Work was stopped, because nobody waited for it any more."""
+    """Work was stopped, because its result was not needed any more."""
 
 
 class Stop:
-    """A wish that something ends. Any thread may have it; whoever does the work looks."""
+    """A flag that asks work to end. Any thread may set it; the thread that works checks it."""
 
     def __init__(self, until: float | None = None) -> None:
-        """``until``: the ``time.monotonic()`` from which on nobody waits. None: there is no deadline."""
-        self.asked: Future[None] = Future()  # done when it is to end
+        """``until``: the deadline, by ``time.monotonic()``. None: there is no deadline."""
+        self.asked: Future[None] = Future()  # done when the work should end
         self._until = until
         self._actions: list[Callable[[], None]] = []
         self.call(self._act)
 
     @property
     def left(self) -> float | None:
-        """Seconds that the work has, 0 at least. None: no end of them."""
+        """The seconds that the work has left, at least 0. None: no limit."""
         return None if self._until is None else max(0.0, self._until - time.monotonic())
 
     def ask(self) -> None:
-        """Have it end. May be called twice."""
+        """Ask the work to end. It may be called twice."""
         with suppress(InvalidStateError):
             self.asked.set_result(None)
 
     def check(self) -> None:
-        """Stop work that may not go on.
+        """Raise an error if the work should end.
 
         Raises:
-            StoppedError: it has to end.
+            StoppedError: the work was asked to end, or its deadline has passed.
         """
         if self.asked.done() or self.left == 0.0:
             raise StoppedError(
-                "This was stopped, because nobody waited for it any more: its time was up, whoever had asked for it "
-                "left, or the process is ending. Ask for it again."
+                "This was stopped, because its result was not needed any more: its time was up, the caller had left, "
+                "or the process is ending. Ask for it again."
             )
 
     def sleep(self, seconds: float) -> None:
-        """Wait so long, or until it has to end.
+        """Wait this number of seconds, or until the work should end.
 
         Raises:
-            StoppedError: it has to end.
+            StoppedError: the work should end.
         """
         left = self.left
         wait((self.asked,), seconds if left is None else min(seconds, left))
         self.check()
 
     def call(self, action: Callable[[], None]) -> None:
-        """Have this done by whoever asks for the end, at once if it was asked for already. Deadlines ask nobody."""
+        """Run a function when the end is asked for, or now if it was, in that thread. Deadlines do not run it."""
         self.asked.add_done_callback(lambda _: action())
 
     @contextmanager
     def then(self, action: Callable[[], None]) -> Iterator[None]:
-        """Have this done by whoever asks for the end while what is inside goes on. It may be done twice.
+        """Run a function if the end is asked for during the ``with`` block, in that thread. It may be run twice.
 
-        A deadline asks nobody: whoever waits inside, waits for ``left`` seconds at most.
+        A deadline does not run it, so waiting in the block must be limited to ``left`` seconds.
         """
         self._actions.append(action)
         try:
@@ -96,7 +96,7 @@ class Stop:
 
     @contextmanager
     def over_this_work(self) -> Iterator[None]:
-        """Have all that is done inside, in this thread, look at this stop; the end of the process asks it too."""
+        """Make this the current stop of this thread in a ``with`` block. The end of the process sets it, too."""
         _works.begin(self)
         token = _current.set(self)
         try:
@@ -111,10 +111,10 @@ class Stop:
 
 
 class _Works:
-    """The stops of all work that is under way in this process."""
+    """The stops of all running work in this process."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may end the process in the midst of it
+        self._lock = threading.RLock()  # a signal handler may end the process while it is held
         self._stops: list[Stop] = []
         self._over = False
 
@@ -142,24 +142,24 @@ _current: ContextVar[Stop] = ContextVar("stop", default=_unbounded)
 
 
 def current() -> Stop:
-    """Return the stop of the work that this thread does. There always is one."""
+    """Return the stop of this thread's work. There is always one."""
     return _current.get()
 
 
 def check() -> None:
-    """Stop this thread's work if it may not go on.
+    """Raise an error if this thread's work should end.
 
     Raises:
-        StoppedError: it has to end.
+        StoppedError: the work should end.
     """
     _current.get().check()
 
 
 def looking(pieces: Iterable[T], every: int = EVERY) -> Iterator[T]:
-    """Give the pieces of this thread's work, and look every few of them, before the first too, whether it may go on.
+    """Yield the pieces of this thread's work, and check before the first and after every few whether it should end.
 
     Raises:
-        StoppedError: it has to end.
+        StoppedError: the work should end.
     """
     stop = _current.get()
     for number, piece in enumerate(pieces):
@@ -169,12 +169,12 @@ def looking(pieces: Iterable[T], every: int = EVERY) -> Iterator[T]:
 
 
 def end_with_process() -> None:
-    """Stop all work of this process, also such as begins later: it is about to end."""
+    """Stop all work of this process, including work that begins later, because the process is about to end."""
     _works.end_all()
 
 
 def _after_fork_in_child() -> None:
-    global _works  # noqa: PLW0603  its threads did not come along, and its lock may be held by one of them
+    global _works  # noqa: PLW0603  its threads do not exist here, and one of them may have held its lock
     _works = _Works()
 
 

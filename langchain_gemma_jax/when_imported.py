@@ -1,4 +1,4 @@
-"""Something to do as soon as a module is imported, by whoever imports it. Nothing is imported for it."""
+"""Hooks that run a function as soon as another module is imported, without importing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def when_imported(name: str, then: Callable[[], None]) -> None:
-    """Do something when a module has been imported; now, if it is there. Of several wishes for one the first counts."""
+    """Run a function once a module has been imported, or now if it is. Only a module's first function is kept."""
     if sys.modules.get(name) is not None:
         then()
     elif not any(isinstance(finder, WhenImported) and finder.name == name for finder in sys.meta_path):
@@ -23,7 +23,7 @@ def when_imported(name: str, then: Callable[[], None]) -> None:
 
 
 class WhenImported:
-    """Has one module imported as ever, by whoever finds it, and does something right after."""
+    """A finder that lets other finders import one module, and runs a function right after."""
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self.name = name
@@ -33,7 +33,9 @@ class WhenImported:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != self.name or getattr(self._looking, "now", False):  # another finder may ask all, as this one does
+        if name != self.name or getattr(
+            self._looking, "now", False
+        ):  # another finder may call all finders, as this one does
             return None
         self._looking.now = True
         try:
@@ -47,16 +49,16 @@ class WhenImported:
         return None
 
     def _add_to(self, spec: ModuleSpec) -> None:
-        """Each search makes a loader of its own, so a search without an import leaves nothing behind."""
+        """Patch the loader of a spec. Each search makes a new loader, so a search without an import has no effect."""
         loader = spec.loader
         if loader is None or isinstance(loader, type) or not hasattr(loader, "__dict__"):
-            return  # nothing that Python's own finders give
+            return  # not from Python's own finders
         execute = loader.exec_module
 
         def execute_and_do(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)
             execute(module)
-            # A new list: another thread may be on its way through the old one.
+            # A new list: another thread may be iterating over the old one.
             sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
             self._then()
 
@@ -64,4 +66,4 @@ class WhenImported:
 
 
 def _find_nothing(name: str, path: Sequence[str] | None, target: ModuleType | None) -> None:
-    """What a finder of the oldest kind finds."""
+    """Stand in for ``find_spec`` of finders that lack it: find no module."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -97,3 +100,29 @@ def test_who_imports_the_package_behind_a_fork_sees_backends_without_their_threa
     jax_is(backends={})
     tasks()
     assert not refused(Ancestry())
+
+
+AT_THE_END = """
+from langchain_gemma_jax import ChatGemmaJax
+
+class Asks:
+    def __init__(self):
+        self.model = ChatGemmaJax(model="sprout-s")
+
+    def __del__(self, print=print, type=type):
+        try:
+            self.model.invoke("Hello")
+        except Exception as error:
+            print(type(error).__name__, error)
+
+asks = Asks()
+"""
+
+
+@pytest.mark.long
+def test_a_call_while_python_is_taken_down_is_refused_in_words():
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
+    )
+    assert done.stdout.startswith("ClosedError This process is ending"), done
+    assert (done.returncode, done.stderr) == (0, "")

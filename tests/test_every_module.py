@@ -203,7 +203,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "asking.tracing": ("chat_model", "what tracing knows of a call"),
     "http.exchange": ("app connections", "bodies within bounds, clients that leave"),
     "warning_forms": ("remote_model", "warnings that come with an answer"),
-    "hearing": ("guards base_models remote_model", "who is told of a warning"),
+    "warning_sink": ("guards base_models remote_model", "the receiver of a warning"),
     "client.exchange": ("remote_model running", "requests and answers, and how they are lost"),
     "apis.caller": ("app", "who may ask what"),
     "apis.fields": ("chat_completions anthropic_answers responses app", "what is wrong with a request"),

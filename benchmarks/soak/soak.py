@@ -3,7 +3,8 @@
     make soak
     make soak ARGS="--minutes 15"
 
-Each minute says what the process holds. The verdict at the end, and the exit status with it: memory is flat, threads
+Each minute says what the process holds, and what its memory consists of.
+The verdict at the end, and the exit status with it: memory is flat, threads
 and descriptors are as many as at the start, no tenant's words are in any log, file or other tenant's error, and greedy
 answers are those of a process that had read nothing before. It ends by itself.
 """
@@ -29,6 +30,7 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.soak.soak_memory import memory_parts
 from benchmarks.soak.soak_traffic import MODELS, PATIENCE, Tenant, Traffic, fork, new_tenant, questions
 from benchmarks.soak.soak_watch import Findings, Sample, Secrets, verdict, watch
 from langchain_gemma_jax import Ladders, configure, engine
@@ -79,6 +81,7 @@ def soak(minutes: float, seed: int, folder: Path, logs: Sequence[Path], console:
     run_for(rehearsal, seed, 5.0)
     start = at_rest()
     say(f"start: {shown(start)}; {findings.line()}")
+    say(f"  memory: {memory_parts(engine().report())}")
 
     def minutely(sample: Sample) -> None:
         for log in logs:
@@ -86,6 +89,7 @@ def soak(minutes: float, seed: int, folder: Path, logs: Sequence[Path], console:
         fork(findings)
         gc.collect()
         say(f"minute {int(sample.minute)}: {shown(sample)}; {findings.line()}")
+        say(f"  memory: {memory_parts(engine().report())}")
 
     traffic = Traffic(tenants, cold, findings)
     with running(traffic, seed, findings):
@@ -95,6 +99,7 @@ def soak(minutes: float, seed: int, folder: Path, logs: Sequence[Path], console:
         fork(findings)
     report = engine().report()
     say(f"end: {shown(end)}; {findings.line()}; {report.models_evicted} evictions, {report.loads} loads")
+    say(f"  memory: {memory_parts(report)}")
     for handler in logging.getLogger().handlers:
         handler.flush()
     for log in logs:

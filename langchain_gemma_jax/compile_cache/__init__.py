@@ -1,5 +1,5 @@
-"""Compiled programs, kept from one process to the next, and trusted no further than their digests go.
+"""The cache of compiled programs on disk, from one process to the next. An entry is used only if its digest matches.
 
-Any thread may read and write here: JAX's own, the engine's, a person's at the terminal. The room owns the folder of
-entries and the point where JAX meets it. It may import ``private``, ``config`` and ``errors``.
+Any thread may read and write here: JAX's, the engine's, a command's. The room owns the folder of entries and the hooks
+by which JAX uses it. It may import ``private``, ``config`` and ``errors``.
 """

@@ -1,10 +1,10 @@
-"""An entry: a compiled program, and the proof that it is the one that was written.
+"""An entry: a compiled program, with a digest that shows that the file is as it was written.
 
     magic (8 bytes) | SHA-256 of all that follows (32) | length of the header (4) | header (JSON) | payload
 
-Every bit of the file is compared or hashed, so no flip and no cut goes unseen. The digest finds what disks and killed
-processes do; it is no signature. Whoever can write to the folder can run code here, so ``folder.py`` has it to
-ourselves.
+Every bit of the file is compared or hashed, so flipped bits and truncated files are detected. The digest protects
+against disks and killed processes; it is no signature. A user who can write to the folder can run code here, so
+``private/folder.py`` makes sure that it is ours alone.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from langchain_gemma_jax.private.folder import DamagedError
 MAGIC = b"GJXCE1\n\0"
 _DIGEST = slice(len(MAGIC), len(MAGIC) + 32)
 _START = _DIGEST.stop + 4  # of the header
-HEAD = 65536  # bytes that have all of a header, unless it is a monster
+HEAD = 65536  # bytes at the beginning of a file, enough for any header that is written here
 
 
 class Entry(NamedTuple):
-    """What was kept under a name."""
+    """A compiled program, with its name and label."""
 
     name: str
-    """What it was asked for by: a digest of all that the program depends on."""
+    """The key: a digest of everything that the program depends on."""
     label: str
-    """What it is, for people."""
+    """A description for people."""
     seconds: float
-    """What its compile took, and each hit saves."""
+    """The time that its compile took, which each hit saves."""
     payload: bytes
 
 
 def file_of(name: str) -> str:
-    """The file name of an entry, whatever characters its name has."""
+    """Return the file name of an entry. The entry's name may have any characters."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:40] + ".entry"
 
 
 def seal(name: str, payload: bytes, *, label: str = "", seconds: float = 0.0) -> bytes:
-    """What has to stand before the payload. The file is the two of them."""
+    """Return the bytes that go before the payload in the file."""
     header = json.dumps({"name": name, "label": label, "seconds": seconds}).encode()
     rest = len(header).to_bytes(4, "big") + header
     digest = hashlib.sha256(rest)
@@ -48,14 +48,14 @@ def seal(name: str, payload: bytes, *, label: str = "", seconds: float = 0.0) ->
 
 
 def unseal(data: bytes, name: str | None = None) -> Entry:
-    """The entry in the bytes of a file.
+    """Return the entry in the bytes of a file, after a check of its digest.
 
     Args:
-        data: the whole file. What is returned was cut from these very bytes: nothing is read twice.
-        name: what the entry has to be called, if that is known.
+        data: the whole file. The result is cut from these bytes; nothing is read twice.
+        name: the name that the entry must have, if it is known.
 
     Raises:
-        DamagedError: a bit is not as it was written, or it is another entry.
+        DamagedError: the bytes differ from what was written, or it is the entry of another name.
     """
     if data[: len(MAGIC)] != MAGIC:
         raise DamagedError("it does not begin as an entry does")
@@ -68,10 +68,10 @@ def unseal(data: bytes, name: str | None = None) -> Entry:
 
 
 def peek(data: bytes) -> tuple[str, str, float]:
-    """Name, label and seconds from the first ``HEAD`` bytes of a file, unproven: for a listing, and for nothing else.
+    """Return name, label and seconds from the first ``HEAD`` bytes of a file. They are not verified: for listings only.
 
     Raises:
-        DamagedError: it is no header.
+        DamagedError: there is no valid header.
     """
     if data[: len(MAGIC)] != MAGIC:
         raise DamagedError("it does not begin as an entry does")
@@ -79,7 +79,7 @@ def peek(data: bytes) -> tuple[str, str, float]:
 
 
 def digest_of(data: bytes) -> str:
-    """The digest that an entry states, in hexadecimal."""
+    """Return the digest that is written in an entry, in hexadecimal."""
     return data[_DIGEST].hex()
 
 

@@ -1,4 +1,4 @@
-"""All stores of this user's, also those of other devices and of releases that are no longer installed."""
+"""All of this user's stores, including those of other devices and of JAX releases that are no longer installed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from langchain_gemma_jax.compile_cache.sweep import ENTRY
 
 
 def stores(root: Path) -> list[Store]:
-    """Stores below the root, one for each folder of programs. An unsafe one is said to be empty, with a warning.
+    """Return a store for each folder of programs below the root. An unsafe folder counts as empty, with a warning.
 
-    The root may be a folder that holds other things too: what does not have a name that this package gives is no store.
+    The root may hold other folders too: only names that this package gives are taken for stores.
     """
     folders = (kind for platform in _folders(root, is_platform) for kind in _folders(platform, is_kind))
     return [Store(folder, root=root) for folder in folders]
 
 
 def nothing_kept() -> bool:
-    """Whether this user has no compiled program where programs are kept now, for whichever device. None is asked."""
+    """Return True if this user has no compiled programs in the current folder, for any device. JAX is not asked."""
     root = current_root()
     return root is None or not any(any(store.folder.glob(f"*{ENTRY}")) for store in stores(root))
 
@@ -29,5 +29,5 @@ def nothing_kept() -> bool:
 def _folders(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if is_ours(path.name) and path.is_dir())
-    except OSError:  # there is none, or it is not ours to read
+    except OSError:  # it is missing or cannot be read
         return []

@@ -1,7 +1,7 @@
-"""Points JAX at our cache when this package is imported, whatever was imported or compiled before.
+"""Points JAX at our cache when this package is imported, even if JAX has already compiled programs.
 
-Nothing is imported, started or written for it, and nothing that the user has set is changed. A JAX that
-is not imported yet is pointed there as soon as it is.
+This imports, starts and writes nothing, and does not change the user's settings. If JAX is not imported yet, it is
+pointed there as soon as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from langchain_gemma_jax.compile_cache.store import Store
 
-# What XLA keeps in files of its own in the same folder, where nothing certifies them: by default, and for us.
+# XLA can keep files of its own in the same folder, which have no digest. Its default setting, and ours.
 _XLA_FILES: Final = "jax_persistent_cache_enable_xla_caches"
 _XLA_DEFAULT: Final = "xla_gpu_per_fusion_autotune_cache_dir"
 _XLA_NOTHING: Final = "none"
@@ -35,7 +35,7 @@ _KIND: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def install() -> None:
-    """Have JAX keep what it compiles. The package calls it when it is imported; a second call changes nothing."""
+    """Make JAX keep compiled programs in our cache. Called when the package is imported; a second call does nothing."""
     when_imported("jax", _point_jax)
 
 
@@ -44,12 +44,12 @@ def _point_jax() -> None:
 
 
 def move(root: Path | None, cap: int | None = None) -> None:
-    """Keep compiled programs in another folder from now on, or nowhere; at most ``cap`` bytes of them.
+    """Keep compiled programs in another folder from now on, or, with None, not at all; at most ``cap`` bytes of them.
 
-    Where the user has told JAX something else, only the engine's own programs move.
+    If the user has pointed JAX at another folder, this applies to the engine's own programs alone.
 
     Raises:
-        InputError: it is no absolute path.
+        InputError: the path is not absolute.
     """
     if root is not None and not root.is_absolute():
         raise InputError(f"cache_dir: expected an absolute folder, or None to keep nothing, found {str(root)!r}.")
@@ -57,12 +57,12 @@ def move(root: Path | None, cap: int | None = None) -> None:
 
 
 def store_for(device: jax.Device) -> Store | None:
-    """Where programs for a device are kept: one object a process and folder. None: they are not kept."""
+    """Return the store of programs for a device, one object for each folder. None: programs are not kept."""
     return _cache.store_for(device)
 
 
 def current_store() -> Store | None:
-    """Where programs for the first device are kept, and all that JAX compiles for anything else."""
+    """Return the store of programs for the first device. JAX's own cache uses it for all devices."""
     import jax
 
     return _cache.store_for(jax.local_devices()[0])
@@ -74,7 +74,7 @@ def current_root() -> Path | None:
 
 
 def is_kind(name: str) -> bool:
-    """Whether a folder's name can be one that programs for a kind of device are kept in."""
+    """Return True if this can be the name of a folder for the programs of a kind of device."""
     return _KIND.fullmatch(name) is not None
 
 
@@ -83,21 +83,21 @@ def _plain(folder: Path | None) -> Path | None:
 
 
 class _Cache:
-    """Where programs are kept, and what JAX was told of it."""
+    """The folder of compiled programs, and the state of JAX's settings for it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # nothing is imported under it: who imports JAX waits for it in the end
+        self._lock = threading.Lock()  # JAX is not imported under it: the end of JAX's import takes this lock
         self._root: Path | None = None
         self._root_is_known = False
-        self._cap: int | None = None  # where nothing was said, as JAX's setting says, or the default
+        self._cap: int | None = None  # None: JAX's setting, or the default
         self._platform: str | None = None
         self._stores: dict[tuple[Path, int], Store] = {}
-        self._told: set[str] = set()  # every folder that JAX was ever told
+        self._set_by_us: set[str] = set()  # every folder that JAX was pointed at from here
         self._taken_over = False
         self._silenced_xla = False
 
     def root(self) -> Path | None:
-        """The environment is asked once, when JAX is there: until then a program may change it."""
+        """Return the root folder. The environment is read once, when JAX is there: a program may change it before."""
         if not self._root_is_known:
             try:
                 self._root = _plain(compile_cache_root())
@@ -124,7 +124,7 @@ class _Cache:
         if folder is None or not setting("jax_enable_compilation_cache") or cap == 0:
             return None
         kind = re.sub(r"[^a-z0-9]+", "-", device.device_kind.lower()).strip("-") or "device"
-        key = folder / kind, (DEFAULT_CAP if cap < 0 else cap)  # -1: the user has not said how much
+        key = folder / kind, (DEFAULT_CAP if cap < 0 else cap)  # -1: the user has set no limit
         return self._stores.get(key) or self._stores.setdefault(key, Store(*key, root=folder.parent))
 
     def move(self, root: Path | None, cap: int | None) -> None:
@@ -133,9 +133,9 @@ class _Cache:
             self.point_jax(again=True)
 
     def point_jax(self, *, again: bool = False) -> None:
-        """Tell JAX where the folder is, unless the user has, or it was told before. Never raises."""
+        """Point JAX at the folder, unless the user has set one, or this was done before. Never raises."""
         try:
-            import jax  # complete: another thread that is importing it is waited for
+            import jax  # this waits for another thread that is importing it
             from jax.experimental.compilation_cache import compilation_cache
 
             from langchain_gemma_jax.compile_cache import jax_side
@@ -143,23 +143,24 @@ class _Cache:
             folder = self.folder() if jax_side.setting("jax_enable_compilation_cache") else None
             with self._lock:
                 now = jax_side.setting("jax_compilation_cache_dir")
-                if jax_cache_is_set() or (now is not None and now not in self._told) or (self._told and not again):
+                users = jax_cache_is_set() or (now is not None and now not in self._set_by_us)
+                if users or (self._set_by_us and not again):
                     return
                 path = None if folder is None else str(folder)
                 if path == now:
                     return
                 if path is not None:
                     self._take_over(jax_side)
-                    self._told.add(path)  # before JAX knows it: a compile may be under way in another thread
+                    self._set_by_us.add(path)  # before the setting: another thread may be compiling
                 jax.config.update("jax_compilation_cache_dir", path)
                 self._silence_xla(jax.config.update, jax_side.setting(_XLA_FILES), silent=path is not None)
-                compilation_cache.reset_cache()  # it may have settled for none, or for another one
-        except Exception as error:  # noqa: BLE001  whatever it is, JAX works without a cache
+                compilation_cache.reset_cache()  # JAX may have decided on no cache, or on another one
+        except Exception as error:  # noqa: BLE001  whatever the error, JAX works without a cache
             warn_once(f"Compiled programs are not kept: {type(error).__name__}: {error}")
 
     def _take_over(self, jax_side: ModuleType) -> None:
         if not self._taken_over:
-            jax_side.take_over(self._told.__contains__, current_store)
+            jax_side.take_over(self._set_by_us.__contains__, current_store)
             self._taken_over = True
 
     def _silence_xla(self, update: Callable[[str, str], None], now: str | None, *, silent: bool) -> None:

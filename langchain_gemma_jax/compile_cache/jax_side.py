@@ -1,8 +1,7 @@
-"""Where JAX meets the store: for our folder, JAX's own cache reads and writes sealed entries.
+"""JAX's side of the cache: for our folder, JAX's own cache reads and writes entries with digests.
 
-What JAX writes itself is certified by nothing: a file that was cut off or altered crashes the process or
-computes something else. So for one folder JAX is given a cache that goes to the store. For any other
-folder it makes its own, as ever.
+Files that JAX writes itself have no digest: a file that was cut off or altered crashes the process or computes
+something else. So for our folder JAX is given a cache that uses the store. For any other folder it makes its own.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ _this_thread = threading.local()
 
 
 def setting(name: str) -> Any:
-    """One of JAX's settings as it is in this thread; None if this release has no such setting."""
+    """Return one of JAX's settings in this thread; None if this release has no such setting."""
     return getattr(jax.config, name, None)
 
 
 def take_over(is_ours: IsOurs, our_store: OurStore) -> None:
-    """Have JAX go to a store for as long as its setting names a folder of ours. To be called once a process.
+    """Make JAX use a store while its setting names a folder of ours. Call it once in a process.
 
     Raises:
-        AttributeError: this release of JAX makes its cache in another way.
+        AttributeError: this release of JAX makes its cache in a different way.
     """
     make = jax_cache.get_file_cache
 
@@ -56,7 +55,7 @@ def take_over(is_ours: IsOurs, our_store: OurStore) -> None:
         return (jax_cache.VerificationCache(cache) if setting("jax_compilation_cache_check_contents") else cache), path
 
     jax_cache.get_file_cache = get_file_cache
-    # Where JAX has no such functions, or has renamed them, it is less quiet and nothing else.
+    # If this release of JAX lacks these functions, only its log is less quiet.
     if hasattr(jax_cache, "get_executable_and_time"):
         jax_cache.get_executable_and_time = _loading(jax_cache.get_executable_and_time, is_ours, our_store)
     if hasattr(jax_cache, "put_executable_and_time"):
@@ -64,16 +63,17 @@ def take_over(is_ours: IsOurs, our_store: OurStore) -> None:
 
 
 class StoreCache(CacheInterface):
-    """What JAX reads and writes in place of files.
+    """A cache for JAX that reads and writes entries of the store instead of files.
 
-    JAX makes its cache at the first compile that has a folder, and does not look at its settings again.
-    Without us it would have had none until the user names one. So this cache looks, and gives way.
+    JAX makes its cache at the first compile with a folder, and does not read its settings again. Without this package
+    it would have no folder until the user sets one. So this cache reads the setting at each use, and gives way to the
+    user's folder.
     """
 
     def __init__(self, path: str, is_ours: IsOurs, our_store: OurStore, make: MakeCache) -> None:
-        self._path = Path(path)  # which JAX logs
+        self._path = Path(path)  # JAX logs it
         self._is_ours, self._our_store, self._make = is_ours, our_store, make
-        self._theirs: CacheInterface | None = None  # once there is one it stays, as it would have in JAX
+        self._theirs: CacheInterface | None = None  # the cache for the user's folder. Once made it stays, as in JAX
 
     def get(self, key: str) -> bytes | None:
         if (theirs := self._named_by_user()) is not None:
@@ -91,7 +91,7 @@ class StoreCache(CacheInterface):
             store.put(_name(key), value, label=key.rpartition("-")[0], seconds=seconds)
 
     def _store(self) -> Store | None:
-        return self._our_store() if self._is_ours(_named()) and not _is_aside() else None
+        return self._our_store() if self._is_ours(_named()) and not _bypassed() else None
 
     def _named_by_user(self) -> CacheInterface | None:
         path = _named()
@@ -101,18 +101,18 @@ class StoreCache(CacheInterface):
 
 
 @contextmanager
-def aside() -> Iterator[None]:
-    """Keep JAX's cache in this thread away from the store, for whoever keeps a program there in a way of their own."""
-    _this_thread.aside = getattr(_this_thread, "aside", 0) + 1
+def bypass_store() -> Iterator[None]:
+    """Keep JAX's cache in this thread away from the store, for code that stores its programs there itself."""
+    _this_thread.bypassing = getattr(_this_thread, "bypassing", 0) + 1
     try:
         yield
     finally:
-        _this_thread.aside -= 1
+        _this_thread.bypassing -= 1
 
 
 @contextmanager
 def hits_of_this_thread() -> Iterator[list[str]]:
-    """What this thread compiles meanwhile and gets from a cache of JAX's, whoever set that up: one item for each."""
+    """Collect this thread's hits of JAX's cache in the ``with`` block, the user's cache included: one item for each."""
     found: list[str] = []
     here = threading.get_ident()
 
@@ -129,10 +129,10 @@ def hits_of_this_thread() -> Iterator[list[str]]:
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """While compiled programs are loaded, JAX's compiled half says nothing but what is fatal.
+    """Silence JAX's native log, except fatal errors, while compiled programs are loaded.
 
-    For each program that it loads for the CPU, it prints two errors of 3 KB about tuning hints that it does not
-    know (``prefer-no-gather``). They are hints, and no errors. What else goes wrong is raised all the same.
+    For each CPU program that is loaded, it prints two errors of 3 KB about unknown tuning hints (``prefer-no-gather``),
+    which are harmless. Real failures are still raised.
     """
     _quiet.begin()
     try:
@@ -142,7 +142,7 @@ def quiet_loading() -> Iterator[None]:
 
 
 class _Quiet:
-    """How many threads are loading just now. The last one sets the level that is in force otherwise."""
+    """The number of threads that are loading. The last one to finish restores the log level."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,12 +165,15 @@ _quiet = _Quiet()
 
 
 def _set_native_level(level: int) -> None:
-    # As JAX itself does it. In a release without it there are messages, and nothing is wrong.
+    # As JAX itself does it. In a release without this function the messages are printed, which does no harm.
     getattr(getattr(jax_lib, "utils", None), "absl_set_min_log_level", lambda _: None)(level)
 
 
 def _loading(load: Callable[..., Any], is_ours: IsOurs, our_store: OurStore) -> Callable[..., Any]:
-    """JAX's way from a key to a program, quiet. What cannot be loaded is compiled anew, and replaced."""
+    """Wrap JAX's function from a key to a program: it is quiet, and a program that cannot be loaded counts as missing.
+
+    JAX then compiles it again, and the entry is replaced.
+    """
 
     @wraps(load)
     def get_executable_and_time(cache_key: str, compile_options: Any, backend: Any, *rest: Any, **named: Any) -> Any:
@@ -183,7 +186,7 @@ def _loading(load: Callable[..., Any], is_ours: IsOurs, our_store: OurStore) -> 
             if setting("jax_raise_persistent_cache_errors"):
                 raise
             _log.debug("%s could not be loaded and is compiled anew: %s", cache_key, type(error).__name__)
-            with suppress(Exception):  # what failed may have been the way to the store
+            with suppress(Exception):  # the store itself may be what failed
                 if (store := our_store()) is not None:
                     store.discard(_name(cache_key))
             return None, None
@@ -192,7 +195,7 @@ def _loading(load: Callable[..., Any], is_ours: IsOurs, our_store: OurStore) -> 
 
 
 def _keeping(keep: Callable[..., Any], is_ours: IsOurs) -> Callable[..., Any]:
-    """JAX's way from a program to the cache. A program that cannot be kept was not asked to be: no error."""
+    """Wrap JAX's function that keeps a program: one that cannot be kept gives a warning, not an error."""
 
     @wraps(keep)
     def put_executable_and_time(
@@ -201,7 +204,7 @@ def _keeping(keep: Callable[..., Any], is_ours: IsOurs) -> Callable[..., Any]:
         if not is_ours(_named()):
             keep(cache_key, module_name, executable, backend, compile_time)
             return
-        if _is_aside():
+        if _bypassed():
             return
         _this_thread.compile_seconds = float(compile_time)
         try:
@@ -217,15 +220,15 @@ def _keeping(keep: Callable[..., Any], is_ours: IsOurs) -> Callable[..., Any]:
 
 
 def _named() -> str | None:
-    """The folder that JAX's setting names now."""
+    """Return the folder that JAX's setting names now."""
     path: str | None = setting("jax_compilation_cache_dir")
     return path
 
 
-def _is_aside() -> bool:
-    return getattr(_this_thread, "aside", 0) > 0
+def _bypassed() -> bool:
+    return getattr(_this_thread, "bypassing", 0) > 0
 
 
 def _name(key: str) -> str:
-    """The name in the store of what JAX calls ``key``: the module's name, and a digest of all it depends on."""
+    """Return the name in the store for JAX's ``key``, which is the module's name and a digest of what it depends on."""
     return f"jax/{key}"

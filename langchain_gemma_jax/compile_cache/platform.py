@@ -1,11 +1,11 @@
-"""The name of what compiled this machine's programs: one folder of the cache for each.
+"""The name of the platform that compiles programs here: libraries and processor. The cache has a folder for each.
 
-Compiled programs are machine code that leans on the library that made them. Loaded by another one, or
-on a processor that lacks an instruction, they crash or compute something else. So whatever could make
-a difference is part of the folder's name, and no entry in it needs to be asked.
+Compiled programs are machine code that depends on the library that made them. Loaded by another version, or on a
+processor that lacks an instruction, they crash or compute something else. So everything that could make a difference is
+part of the folder's name, and all entries in the folder fit.
 
-JAX is not imported for it, and no library is read: what is installed is known from the folders that
-say so, and from the sizes of the libraries.
+JAX is not imported for this, and no library is read: the metadata folders of installed packages and the sizes of the
+libraries are enough.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Final, NamedTuple
 
 CPU_INFO: Final = Path("/proc/cpuinfo")
 
-# What a processor is and can do, on x86 and on ARM. The other lines change from one reading to the next.
+# The lines on a processor's model and features, on x86 and on ARM. Other lines change from one reading to the next.
 _X86: Final = frozenset({"vendor_id", "cpu family", "model", "model name", "flags"})
 _ARM: Final = frozenset({"Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"})
-# Whose versions count: JAX, what plugs into it, and the libraries that its programs call on a GPU or a TPU.
+# Packages whose versions matter: JAX, its plugins, and the libraries that its programs call on a GPU or a TPU.
 _INFO: Final = re.compile(r"((?:jax|jaxlib|libtpu|jax[-_.].+|nvidia[-_.].+?))-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
 _PLATFORM: Final = re.compile(r"jaxlib-[A-Za-z0-9_.+]+-[0-9a-f]{3,12}")
 _LIBRARY: Final = re.compile(r"\.(?:so|pyd|dylib|dll)\b")
 
 
 class Installed(NamedTuple):
-    """A package, as the folder says that pip makes beside it."""
+    """An installed package, from its ``.dist-info`` or ``.egg-info`` folder."""
 
     name: str
     version: str
@@ -40,7 +40,7 @@ class Installed(NamedTuple):
 
 
 def platform_folder() -> str:
-    """Return a folder's name, such as ``jaxlib-0.9.2-5f0c2d9a1b3e``: another once anything changed that matters."""
+    """Return a folder's name, such as ``jaxlib-0.9.2-5f0c2d9a1b3e``. It changes with anything that matters."""
     packages = {package.name: package for package in _installed()}
     jaxlib = packages.get("jaxlib")
     version = _imported_version("jaxlib") or (jaxlib.version if jaxlib else "unknown")
@@ -55,18 +55,18 @@ def platform_folder() -> str:
 
 
 def is_platform(name: str) -> bool:
-    """Whether a folder's name is one that ``platform_folder`` gives, here or elsewhere."""
+    """Return True if ``platform_folder`` gives such a name, on this machine or another."""
     return _PLATFORM.fullmatch(name) is not None
 
 
 def _imported_version(package: str) -> str | None:
-    """What is in memory: another than the installed one if it was upgraded under this process."""
+    """Return the version in memory, which is not the installed one if the package was upgraded while this runs."""
     version = getattr(sys.modules.get(package), "__version__", None)
     return version if isinstance(version, str) else None
 
 
 def _installed() -> Iterator[Installed]:
-    """Every package that counts, the one that is imported last if it is installed more than once."""
+    """Yield every package that matters. If one is installed more than once, the one that is imported comes last."""
     for entry in reversed(sys.path):
         try:
             with os.scandir(entry or ".") as folder:
@@ -79,8 +79,8 @@ def _installed() -> Iterator[Installed]:
 
 
 def _recorded_libraries(package: Installed) -> Iterator[str]:
-    """The native libraries of a package: their digests as they were installed, and how large they are now."""
-    if package.name.startswith("nvidia"):  # released by their makers, never built here: the version says it all
+    """Yield the native libraries of a package: their digests when installed, and their sizes now."""
+    if package.name.startswith("nvidia"):  # never built locally: the version is enough
         return
     try:
         record = (package.folder / "RECORD").read_text(encoding="utf-8", errors="surrogateescape")
@@ -93,7 +93,7 @@ def _recorded_libraries(package: Installed) -> Iterator[str]:
 
 
 def _found_libraries() -> Iterator[str]:
-    """A jaxlib that no pip installed: its libraries as they lie there, by size and by age."""
+    """Yield the libraries of a jaxlib that pip did not install, with their sizes and times."""
     spec = find_spec("jaxlib")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in Path(folder).iterdir():
@@ -109,13 +109,13 @@ def _size(path: Path) -> int:
 
 
 def _cpu() -> Iterator[str]:
-    """What programs for the CPU depend on: what it can do, and over how many cores they divide their loops."""
+    """Yield what programs for the CPU depend on: its features, and the number of cores that loops are divided over."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield f"{cores} cores"
     try:
         with CPU_INFO.open("rb") as file:
             first = file.read(16_384).partition(b"\n\n")[0].decode(errors="surrogateescape")  # the first processor
-    except OSError:  # no such file on this system. Another machine could be another processor
+    except OSError:  # this system has no such file. The machine's name stands for its processor
         yield platform.node()
         return
     for line in first.splitlines():

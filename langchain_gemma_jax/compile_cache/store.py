@@ -22,7 +22,7 @@ from langchain_gemma_jax.compile_cache.entry import HEAD, Entry, digest_of, file
 from langchain_gemma_jax.compile_cache.sweep import ENTRY, Listed, prove, read_manifest, sweep
 from langchain_gemma_jax.compile_cache.warning import CompileCacheWarning, warn_once
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording
 from langchain_gemma_jax.private.writing import write_whole

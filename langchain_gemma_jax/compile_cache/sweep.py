@@ -13,7 +13,7 @@ import stat
 from typing import NamedTuple, TypeAlias
 
 from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
-from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, blemish
 from langchain_gemma_jax.private.kept_files import CLAIM, evict, remove_unheld
 from langchain_gemma_jax.private.writing import write_whole

@@ -1,4 +1,4 @@
-"""The warnings of what is kept on the disk: whatever is wrong with it, a process says it once and goes on without."""
+"""Warnings about files that are kept on disk: a process warns once about each topic, and works without them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import warnings
 
 
 class CompileCacheWarning(UserWarning):
-    """Compiled programs are not kept, or not read. Answers are right all the same, and the first ones late."""
+    """Compiled programs are not kept, or not read. Answers are still right, and the first ones take longer."""
 
 
-# Each is taken by the first warning about it, and never given back.
+# The first warning about a topic takes its lock, which is never released.
 _TOPICS = ("it does not work", "others may look in", "prefixes are not kept", "others may look at prefixes")
 _said = {topic: threading.Lock() for topic in _TOPICS}
 
 
 def warn_once(message: str, topic: str = "it does not work", category: type[UserWarning] = CompileCacheWarning) -> None:
-    """Say it, if nothing was said about the topic yet in this process; the log has the rest. Never raises.
+    """Warn, if this is the first warning about the topic in this process; otherwise write to the log. Never raises.
 
-    Where warnings are errors, the log gets the first one too: a cache is no reason to fail.
+    If warnings are errors, the first one goes to the log too: a cache is no reason to fail.
     """
     first = _said[topic].acquire(blocking=False)
     if first:
@@ -28,6 +28,6 @@ def warn_once(message: str, topic: str = "it does not work", category: type[User
             pass
         else:
             return
-    import logging  # only now: few processes need it here
+    import logging  # imported here, since few processes need it
 
     logging.getLogger("langchain_gemma_jax").log(logging.WARNING if first else logging.DEBUG, "%s", message)

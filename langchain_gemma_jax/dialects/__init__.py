@@ -1,4 +1,4 @@
-"""Chat formats: conversations to prompts, and what a model writes to events.
+"""Chat formats: they turn conversations into prompts, and a model's output into events.
 
     dialect = dialect_for(ModelFacts("gemma4", tokenizer.control_tokens))
     prompt = dialect.render([Message.user("How is the weather in Paris?")], [get_weather])
@@ -8,9 +8,9 @@
         events = parser.feed(text, is_control)
 
 One file a format: ``gemma.py``, ``function_gemma.py``, ``gemma4.py``, and ``template_dialect.py`` for formats that a
-model's own template spells out. Below them are ``native``, which the two with
-tools of their own have in common, ``fenced`` for the one without, and ``conversation``, the values that go in and
-come out. Plain Python, run in the caller's thread. The room may import ``grammar``, the blocks of
+model's own template defines. Below them are ``native``, which the two formats with native tools share, ``fenced`` for
+the format without them, and ``conversation``, the input and output values. Plain Python, run in the caller's thread.
+The room may import ``grammar``, the blocks of
 ``media`` and ``errors``.
 """
 

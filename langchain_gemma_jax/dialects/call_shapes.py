@@ -1,4 +1,4 @@
-"""Calls as a chat format writes them, and values in its own notation, for the grammar of a turn."""
+"""The shapes in which chat formats write calls and values of their own notation, for the grammar of a turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from langchain_gemma_jax.grammar.terminals import UNWRITTEN, before, up_to, word
 
 @dataclass(frozen=True)
 class NativeWriting(Writing):
-    """A chat format's own notation: keys by the alphabet, strings between control tokens and without escapes."""
+    """A chat format's own notation: keys in alphabetical order, strings between control tokens and without escapes."""
 
     notation: Notation
     comma: ClassVar[str] = ","
@@ -78,30 +78,30 @@ def _nodes(out: PromptWriter) -> Node:
 class TurnGrammar:
     """The grammar of a turn that calls tools."""
 
-    whole: Node  # calls, and nothing else
-    free_or_calls: Node  # behind the opener, or of the whole answer where the opener is no control token
+    whole: Node  # calls only
+    free_or_calls: Node  # what follows the opener; the whole answer if the opener is no control token
     opener: str | None  # a control token
 
 
 class CallShape(ABC):
-    """How a chat format writes calls."""
+    """The shape in which a chat format writes calls."""
 
     writing: Writing
-    free: Node | None  # a turn without calls; None: free, but for what is banned
+    free: Node | None  # a turn without calls; None: any text without the banned tokens
     banned: tuple[str, ...]  # control tokens that begin calls
-    opening_line: str | None  # how the line begins that opens calls, where that is no control token
+    opening_line: str | None  # the beginning of the line that opens calls, if no control token does
 
     @abstractmethod
     def call(self, name: str, arguments: Node) -> Node:
-        """Return the grammar of one call, without what is around it."""
+        """Return the grammar of one call, without the marks around it."""
 
     @abstractmethod
     def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
-        """Return the grammar of a turn of calls: of one, or of several."""
+        """Return the grammar of a turn with one call or, if ``parallel``, with several."""
 
     @abstractmethod
     def check_name(self, name: str) -> None:
-        """See that a tool's name can be written.
+        """Check that this format can write a tool's name.
 
         Raises:
             InputError: the name cannot be written.
@@ -153,7 +153,7 @@ class FencedCalls(CallShape):
         return sequence(Literal(f'{{"name": {called}, "parameters": '), arguments, Literal("}"))
 
     def check_name(self, name: str) -> None:
-        """Accept any name, as any is a string of JSON's. See ``CallShape.check_name``."""
+        """Accept any name, since JSON can write any string. See ``CallShape.check_name``."""
 
     def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         lines = Repeat(call, Literal("\n"), 1) if parallel else call

@@ -1,4 +1,4 @@
-"""Which format a model speaks."""
+"""The choice of a model's chat format."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 NAMES = (GemmaDialect.name, FunctionGemmaDialect.name, Gemma4Dialect.name)
 
 
-_GEMMAS = frozenset({"<|turn>", "<start_of_turn>"})  # begin the turns of formats that are known here
+_GEMMAS = frozenset({"<|turn>", "<start_of_turn>"})  # tokens that begin a turn in the formats of this package
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a model that its chat format depends on.
+    """The facts of a model that decide on its chat format.
 
-    ``generation`` is the configuration's, and so is whether there is a ``per_layer_input``; ``control_tokens`` are the
-    tokenizer's.
+    ``generation`` and ``per_layer_input`` come from the configuration, ``control_tokens`` from the tokenizer.
     """
 
     generation: str
     control_tokens: Collection[str]
     per_layer_input: bool = False
-    images_apart: bool = False  # whether the model's own template has empty lines around images
-    template: TemplateDialect | None = None  # the format of the model's own template, where we know none of its tokens
+    images_apart: bool = False  # True if the model's own template has empty lines around images
+    template: TemplateDialect | None = None  # the format of the model's own template, for a model that is no Gemma
 
 
 def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
-    """Return the chat format of a model, or the one of a name.
+    """Return the chat format of a model, or the one with the given name.
 
-    A model speaks the format whose control tokens its vocabulary has. So a model of any architecture can
-    be trained in any format: the embedded ones are built like Gemma 3 and speak Gemma 4's.
+    The control tokens of its vocabulary decide on a model's format, not its architecture: the embedded models are built
+    like Gemma 3 and use Gemma 4's format.
 
     Raises:
-        InputError: there is no format of this name.
-        UnsupportedModelError: the vocabulary has the control tokens of none.
+        InputError: there is no format with this name.
+        UnsupportedModelError: the vocabulary has no format's control tokens.
     """
     if name is None:
         if facts.template is not None and not _GEMMAS.intersection(facts.control_tokens):
@@ -52,7 +51,7 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
     if name == FunctionGemmaDialect.name:
         return FunctionGemmaDialect()
     if name == Gemma4Dialect.name:
-        # E2B and E4B, which have inputs of their own for each layer, were not trained to begin with an empty thought.
+        # E2B and E4B, the models with an input for each layer, were not trained to begin with an empty thought.
         empty_thought = facts.generation == "gemma4" and not facts.per_layer_input
         return Gemma4Dialect(empty_thought, facts.images_apart)
     raise InputError(f"dialect: expected one of {', '.join(NAMES)}, found {name!r}.")

@@ -1,4 +1,4 @@
-"""What every chat format can do."""
+"""``Dialect``, the interface of every chat format."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from langchain_gemma_jax.errors import InputError, MediaError
 
 @dataclass(frozen=True, kw_only=True)
 class RenderOptions:
-    """How a conversation is rendered."""
+    """Options for rendering a conversation."""
 
     generation_prompt: bool = True
-    """End where the model is to go on. Without it the prompt is the conversation as it stands."""
+    """End with the beginning of the model's turn. Otherwise the prompt is the conversation as it is."""
     thinking: bool = False
-    """Let the model think before it answers. Only for formats that can: ``dialect.thinks``."""
+    """Let the model think before it answers. Only for formats with ``dialect.thinks``."""
     keep_thoughts: bool = False
     """Show the model the thoughts of earlier turns that called tools. They are dropped otherwise."""
     text_after_calls: bool = False
-    """Gemma 4: put the words of a message that also calls tools behind the results, as the published template does.
-    The model writes them before its calls, so that is where they stand by default. Behind the results they would end
-    the turn that the model is to go on with, and most of what it has read would have to be read again."""
+    """Gemma 4: put the text of a message that also calls tools after the results, as the published template does.
+    The model writes it before its calls, so that is where it is put by default. After the results it would end the turn
+    that the model should continue, and most of the prompt would have to be read again."""
 
 
 AS_USUAL = RenderOptions()
 
 
 class Dialect(ABC):
-    """A chat format: conversations to prompts, and what a model writes to events."""
+    """A chat format: it turns conversations into prompts, and a model's output into events."""
 
     name: ClassVar[str]
     thinks: ClassVar[bool] = False
     stops: ClassVar[tuple[str, ...]]  # control tokens with which a model ends what it writes
-    call_opener: ClassVar[str]  # what a model begins a call with
-    opener_is_control: ClassVar[bool]  # whether that is a control token
-    calls: ClassVar[CallShape]  # how calls are written
+    call_opener: ClassVar[str]  # the beginning of a call
+    opener_is_control: ClassVar[bool]  # True if that is a control token
+    calls: ClassVar[CallShape]
     thought: ClassVar[tuple[str, str] | None] = None  # the control tokens around a thought
-    thought_begins: ClassVar[str] = "thought\n"  # with what, behind the first of them
-    media_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what images and sounds are called, by their kind
+    thought_begins: ClassVar[str] = "thought\n"  # the text that follows the first of them
+    media_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # the format's tokens for media, by their kind
     media_apart: ClassVar[str] = ""  # the text that the model's processor puts around each
 
     @abstractmethod
@@ -55,15 +55,15 @@ class Dialect(ABC):
         """Return the prompt for a conversation.
 
         Raises:
-            InputError: the conversation cannot be rendered: it is empty, or a result answers no call.
+            InputError: the conversation cannot be rendered: it is empty, or a result belongs to no call.
         """
 
     @abstractmethod
     def parser(self, *, in_thought: bool = False) -> StreamParser:
-        """Return a parser for one output. Tell it whether the prompt ended in a thought: ``prompt.in_thought``."""
+        """Return a parser for one output. Pass ``prompt.in_thought``: True if the prompt ended inside a thought."""
 
     def check(self, messages: Sequence[Message], options: RenderOptions) -> None:
-        """Refuse what this format cannot render."""
+        """Refuse a conversation that this format cannot render."""
         if not messages:
             raise InputError("messages: expected at least one, found none.")
         if options.thinking and not self.thinks:
@@ -78,11 +78,11 @@ class Dialect(ABC):
                     )  # fmt: skip
 
     def show(self, out: PromptWriter, part: MediaPart) -> None:
-        """Write an image, a sound or a document as this format has it."""
+        """Write an image, a sound or a document in this format."""
         out.medium(part, self.media_names[part.block.kind], self.media_apart)
 
 
-def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:
+def results_after(messages: Sequence[Message], index: int) -> list[tuple[str, ToolResult]]:
     """Return the results that directly follow the assistant's message ``index``, with the names of their tools."""
     calls = messages[index].calls
     names = {call.id: call.name for call in calls if call.id is not None}
@@ -98,7 +98,7 @@ def results_behind(messages: Sequence[Message], index: int) -> list[tuple[str, T
 
 
 def refuse_stray_results(messages: Sequence[Message]) -> None:
-    """Refuse results that do not follow the message that called the tool, directly or behind other results of it.
+    """Refuse results that do not follow the message that called the tool. Only other results of it may be in between.
 
     Raises:
         InputError: a result does not.

@@ -1,4 +1,4 @@
-"""FunctionGemma's format: Gemma 3's turns, a developer's turn that declares tools, and native calls."""
+"""FunctionGemma's format: Gemma 3's turns, a developer turn that declares tools, and native calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
-from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
 from langchain_gemma_jax.dialects.native.declarations import declare
 from langchain_gemma_jax.dialects.native.native_parser import NativeParser
 from langchain_gemma_jax.dialects.native.notation import Notation
@@ -30,12 +30,12 @@ NOTATION = Notation(
 )
 
 TRIGGER = "You are a model that can do function calling with the following functions"
-"""The words that FunctionGemma was trained to call tools by. No others do."""
+"""The sentence that makes FunctionGemma call tools: it was trained with it, and other words have no effect."""
 
 
 @dataclass(frozen=True)
 class FunctionGemmaDialect(Dialect):
-    """FunctionGemma's format. The model was trained for one request and one answer, not for conversations."""
+    """FunctionGemma's format. The model was trained on one request and one answer, not on conversations."""
 
     name: ClassVar[str] = "function_gemma"
     stops: ClassVar[tuple[str, ...]] = NOTATION.stops
@@ -51,17 +51,17 @@ class FunctionGemmaDialect(Dialect):
         refuse_stray_results(messages)
         out = PromptWriter()
         out.control("<bos>")
-        told = "".join(text.strip() for text in messages[0].texts) if messages[0].role == "system" else None
-        if tools and TRIGGER not in (told or ""):
-            told = f"{told}\n{TRIGGER}" if told else TRIGGER
-        if told is not None:
+        instructions = "".join(text.strip() for text in messages[0].texts) if messages[0].role == "system" else None
+        if tools and TRIGGER not in (instructions or ""):
+            instructions = f"{instructions}\n{TRIGGER}" if instructions else TRIGGER
+        if instructions is not None:
             out.control(TURN)
-            out.text(f"developer\n{told}")
+            out.text(f"developer\n{instructions}")
             for tool in tools:
                 declare(out, NOTATION, tool)
             _end_turn(out)
-        system = out.cut() if told is not None else 0
-        is_open = False  # the model's turn: it goes on behind results
+        system = out.cut() if instructions is not None else 0
+        is_open = False  # the model's turn: it continues after results
         for index in range(1 if messages[0].role == "system" else 0, len(messages)):
             if messages[index].role != "tool":
                 is_open = _message(out, messages, index, is_open=is_open)
@@ -74,7 +74,7 @@ class FunctionGemmaDialect(Dialect):
         """See ``Dialect.parser``.
 
         Raises:
-            InputError: it is to begin in a thought, and this model has none.
+            InputError: ``in_thought`` is True, and this model has no thoughts.
         """
         if in_thought:
             raise InputError(f"in_thought: the format {self.name!r} has no thoughts.")
@@ -82,7 +82,7 @@ class FunctionGemmaDialect(Dialect):
 
 
 def _message(out: PromptWriter, messages: Sequence[Message], index: int, *, is_open: bool) -> bool:
-    """Write a message, with the results of its calls. Gives whether it leaves the model's turn open."""
+    """Write a message, with the results of its calls. Return True if it leaves the model's turn open."""
     message = messages[index]
     by_model = message.role == "assistant"
     if is_open and not by_model:
@@ -99,7 +99,7 @@ def _message(out: PromptWriter, messages: Sequence[Message], index: int, *, is_o
     if not message.calls:
         _end_turn(out)
         return False
-    results = results_behind(messages, index)
+    results = results_after(messages, index)
     for name, result in results:
         NOTATION.response_of(out, name, result.payload)
     if not results:

@@ -1,9 +1,8 @@
-"""Gemma 1 to 3: turns of a user and a model, and nothing else.
+"""Gemma 1 to 3: turns of a user and a model only.
 
-There is no system role: what it says goes in front of the user's first words, as the published
-template of Gemma 3 has it. There are no tools either. The models can follow instructions, so
-tools are declared in words, called with JSON in a fenced block, and answered in a user's turn. That part is
-this package's own.
+There is no system role: the system message goes before the user's first text, as in the published template of Gemma 3.
+There are no tools either. The models can follow instructions, so tools are declared in plain text, called with JSON in
+a fenced block, and their results come in a user's turn. That part is this package's own.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import ClassVar, TypeGuard
 from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, MessagePart, Text, Thinking, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
-from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
 from langchain_gemma_jax.dialects.fenced.fence_parser import OPENER, FenceParser
 from langchain_gemma_jax.dialects.fenced.fenced_words import answered, called, declared
 from langchain_gemma_jax.errors import InputError
@@ -27,7 +26,7 @@ _BETWEEN = "\n\n"  # messages that share a turn
 
 @dataclass
 class _Turn:
-    """What one speaker says, and in which messages."""
+    """A turn: the consecutive messages of one speaker."""
 
     role: str
     parts: list[tuple[str | MediaPart, ...]] = field(default_factory=list)  # of each message
@@ -89,7 +88,7 @@ class GemmaDialect(Dialect):
         """See ``Dialect.parser``.
 
         Raises:
-            InputError: it is to begin in a thought, and these models have none.
+            InputError: ``in_thought`` is True, and these models have no thoughts.
         """
         if in_thought:
             raise InputError(f"in_thought: the format {self.name!r} has no thoughts.")
@@ -103,7 +102,7 @@ def _turns(messages: Sequence[Message], first: int) -> list[_Turn]:
         if message.role == "tool":
             continue  # written together
         _add(turns, "model" if message.role == "assistant" else "user", _said(message), index)
-        if message.calls and (results := results_behind(messages, index)):
+        if message.calls and (results := results_after(messages, index)):
             _add(turns, "user", (answered(results), *(part for _, result in results for part in result.media)), index)
     return turns
 

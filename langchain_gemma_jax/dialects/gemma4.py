@@ -10,7 +10,7 @@ from typing import ClassVar
 from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
-from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
 from langchain_gemma_jax.dialects.native.declarations import declare
 from langchain_gemma_jax.dialects.native.native_parser import NativeParser
 from langchain_gemma_jax.dialects.native.notation import Notation
@@ -32,9 +32,9 @@ NOTATION = Notation(
 class Gemma4Dialect(Dialect):
     """The format of Gemma 4 and of the embedded models.
 
-    ``empty_thought``: where thinking is off, the answer begins with a thought that is empty. So it is with
-    12B, 26B-A4B and 31B, and not with E2B and E4B. ``images_apart``: there are empty lines around images, as the first
-    published template had them, and not around sounds.
+    ``empty_thought``: with thinking off, the answer begins with an empty thought. This is true for 12B, 26B-A4B and
+    31B, and not for E2B and E4B. ``images_apart``: there are empty lines around images, as in the first published
+    template, but not around sounds.
     """
 
     name: ClassVar[str] = "gemma4"
@@ -84,7 +84,7 @@ class Gemma4Dialect(Dialect):
         return NativeParser(NOTATION, in_thought=in_thought)
 
     def _generation_prompt(self, out: PromptWriter, turns: _Turns, options: RenderOptions) -> bool:
-        """Begin what the model is to write. Return True if that is a thought."""
+        """Write the beginning of the model's turn. Return True if it begins a thought."""
         if turns.calling:
             return False
         if turns.answered:
@@ -102,18 +102,18 @@ class Gemma4Dialect(Dialect):
 
 
 def _system(out: PromptWriter, messages: Sequence[Message], tools: Sequence[Tool], options: RenderOptions) -> int:
-    """Write the system turn, if there is to be one. Gives how many pieces there are up to its end."""
-    told = messages[0].role == "system"
-    if not (told or tools or options.thinking):
+    """Write the system turn, if one is needed. Return the number of pieces up to its end."""
+    has_system = messages[0].role == "system"
+    if not (has_system or tools or options.thinking):
         return 0
     out.control(TURN)
     out.text("system\n")
     if options.thinking:
         out.control("<|think|>")
         out.text("\n")
-    if told:
+    if has_system:
         texts = messages[0].texts
-        # The template puts a space behind each of several parts, and trims a single one.
+        # The template puts a space after each of several parts, and trims a single one.
         out.text(texts[0].strip() if len(texts) == 1 else "".join(f"{text.strip()} " for text in texts))
     for tool in tools:
         declare(out, NOTATION, tool)
@@ -124,7 +124,7 @@ def _system(out: PromptWriter, messages: Sequence[Message], tools: Sequence[Tool
 
 
 class _Turns:
-    """Writes the messages behind the system turn. One turn of the model can be several messages."""
+    """Writes the messages after the system turn. One turn of the model can be several messages."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class _Turns:
         self._messages = messages
         self._options = options
         self._last_user = max((i for i, message in enumerate(messages) if message.role == "user"), default=-1)
-        self._following = _roles_behind(messages)
+        self._following = _next_roles(messages)
         self._before: str | None = None  # the role of the message before, results aside
-        self.calling = False  # the last message called tools, and there are no results yet
-        self.answered = False  # the last message called tools, and the results are there
+        self.calling = False  # the last message called tools, and has no results yet
+        self.answered = False  # the last message called tools, and has results
 
     def add(self, index: int) -> None:
         message = self._messages[index]
@@ -164,7 +164,7 @@ class _Turns:
         self._before = message.role
 
     def _model(self, index: int) -> bool:
-        """Write a message of the model's own. Return True if words stand at its end."""
+        """Write a message of the model. Return True if it ends with text."""
         out, message = self._out, self._messages[index]
         said = "".join(_without_thoughts(text) for text in message.texts)
         shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
@@ -175,7 +175,7 @@ class _Turns:
             in_thought = out.cut()
             out.text(f"{message.thinking}\n")
             out.control(CHANNEL_END)
-        hides_thoughts = bool(message.thinking) and not shows_thoughts  # what was generated would bring them back
+        hides_thoughts = bool(message.thinking) and not shows_thoughts  # the generated ids would bring them back
         words_last = self._options.text_after_calls or not message.calls
         if not words_last:
             out.text(said)
@@ -185,7 +185,7 @@ class _Turns:
         if message.calls:
             if not hides_thoughts:
                 out.wrote(index, start, thoughts=shows_thoughts, in_thought=in_thought)
-            results = results_behind(self._messages, index)
+            results = results_after(self._messages, index)
             for name, result in results:
                 NOTATION.response_of(out, name, result.payload)
                 for part in result.media:
@@ -199,7 +199,7 @@ class _Turns:
         return words_last and bool(said.strip())
 
     def _close(self, index: int, *, said_last: bool) -> None:
-        """End the turn, unless the model goes on with it."""
+        """End the turn, unless the model continues it."""
         following = self._following[index]
         by_model = self._messages[index].role == "assistant"
         if self.calling:
@@ -212,8 +212,8 @@ class _Turns:
             self._out.mark()
 
 
-def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
-    """Return for each message the role of the next one, results aside."""
+def _next_roles(messages: Sequence[Message]) -> list[str | None]:
+    """Return, for each message, the role of the next message that is not a result."""
     found: list[str | None] = []
     role: str | None = None
     for message in reversed(messages):
@@ -223,6 +223,6 @@ def _roles_behind(messages: Sequence[Message]) -> list[str | None]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return what is left of an answer's text without the thoughts that were stored in it."""
+    """Return an answer's text without the thoughts that were stored in it."""
     parts = text.split(CHANNEL_END)
     return "".join(part.partition(CHANNEL)[0] for part in parts).strip()

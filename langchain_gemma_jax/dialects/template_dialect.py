@@ -1,4 +1,4 @@
-"""The chat format of a model's own template, and the grammar of its turns of calls."""
+"""``TemplateDialect``: the chat format of a model's own template, and the grammar of its turns of calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls, Tur
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
 from langchain_gemma_jax.dialects.conversation.output_events import StreamParser
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiece, RenderedPrompt, WrittenMessage
-from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_behind
+from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
 from langchain_gemma_jax.dialects.fenced.fence_parser import OPENER, FenceParser
 from langchain_gemma_jax.dialects.fenced.fenced_words import answered, called, declared
 from langchain_gemma_jax.dialects.templated.call_forms import FENCED, CallForm, form_of, mark
@@ -25,7 +25,7 @@ from langchain_gemma_jax.grammar.terminals import before, up_to
 
 @dataclass(frozen=True)
 class MarkedCalls(CallShape):
-    """Calls as a form has them, with the marks that are control tokens in a vocabulary."""
+    """Calls in a given form. ``control`` says which of its marks are control tokens in the vocabulary."""
 
     form: CallForm
     control: frozenset[str]
@@ -65,13 +65,13 @@ class MarkedCalls(CallShape):
         if form.each_marked:
             first = sequence(start, call, end, closer)
             more = Repeat(sequence(between, opener, first), NOTHING) if parallel else NOTHING
-            behind = sequence(first, more)
+            rest = sequence(first, more)
         else:
-            behind = sequence(start, Repeat(call, between, 1, most), end, closer)
-        whole = sequence(opener, behind)
+            rest = sequence(start, Repeat(call, between, 1, most), end, closer)
+        whole = sequence(opener, rest)
         if self.opener_is_control:
-            return TurnGrammar(whole, behind, form.opener)
-        return TurnGrammar(whole, either(before(form.opener), sequence(up_to(form.opener), behind)), None)
+            return TurnGrammar(whole, rest, form.opener)
+        return TurnGrammar(whole, either(before(form.opener), sequence(up_to(form.opener), rest)), None)
 
 
 _THOUGHT = ("<think>", "</think>")
@@ -79,24 +79,24 @@ _THOUGHT = ("<think>", "</think>")
 
 @dataclass(frozen=True)
 class TemplateDialect(Dialect):
-    """A template's format, in a model's vocabulary.
+    """The format of a template, with the control tokens of a model's vocabulary.
 
-    Tools are declared, called and answered as the template has it. Where it has nothing for them, they are told in
-    words and called in fenced blocks, as for the first Gemmas.
+    Tools are declared, called and answered as in the template. If the template has no tools, they are declared in
+    plain text and called in fenced blocks, as for the first Gemmas.
     """
 
     source: str = field(repr=False)
     control: frozenset[str] = field(repr=False)  # the control tokens of the vocabulary
-    ends: tuple[str, ...]  # those that end an answer
-    with_tools: str | None = field(default=None, repr=False)  # another template, where there are tools
-    names: tuple[tuple[str, str], ...] = ()  # what the template calls control tokens
+    ends: tuple[str, ...]  # the control tokens that end an answer
+    with_tools: str | None = field(default=None, repr=False)  # another template, for conversations with tools
+    names: tuple[tuple[str, str], ...] = ()  # the template's variables for control tokens, such as bos_token
 
     name: ClassVar[str] = "template"
     thought_begins: ClassVar[str] = "\n"
 
     @property
     def form(self) -> CallForm | None:
-        """How calls are written. None: the template has nothing for tools."""
+        """The form in which calls are written. None: the template has no tools."""
         return form_of(self.with_tools or self.source)
 
     @property
@@ -126,7 +126,7 @@ class TemplateDialect(Dialect):
     def render(
         self, messages: Sequence[Message], tools: Sequence[Tool] = (), options: RenderOptions = AS_USUAL
     ) -> RenderedPrompt:
-        """See ``Dialect.render``. A system message that the template refuses goes in front of the first user's."""
+        """See ``Dialect.render``. A system message that the template refuses goes before the first user's text."""
         self.check(messages, options)
         refuse_stray_results(messages)
         in_words = self.form is None
@@ -181,10 +181,10 @@ class TemplateDialect(Dialect):
     def _written(
         self, pieces: tuple[PromptPiece, ...], head: tuple[PromptPiece, ...], said: Sequence[int]
     ) -> tuple[tuple[PromptPiece, ...], tuple[WrittenMessage, ...]]:
-        """Return the pieces, cut where the model's own messages begin, and where those stand.
+        """Return the pieces, cut where the model's messages begin, and the places of those messages.
 
-        They stand behind what the model is asked with, up to the end of a turn. What a user says can hold no control
-        token, so nobody else's words are taken for them.
+        A message of the model begins after the generation prompt (``head``) and ends at the end of its turn. Users'
+        text cannot hold a control token, so it is never taken for a message of the model.
         """
         if not head or not head[0].is_control:
             return pieces, ()
@@ -222,7 +222,7 @@ def _begins(piece: PromptPiece, with_: PromptPiece) -> bool:
 
 
 def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the messages as templates take them. Ids of calls are made anew, in the one form that all accept."""
+    """Return the messages as templates take them. Calls get new ids, in a form that all templates accept."""
     chat: list[dict[str, Any]] = []
     count = 0
     for index, message in enumerate(messages):
@@ -237,7 +237,7 @@ def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
                 for id_, call in zip(waiting, message.calls, strict=True)
             ]
             chat.append(one)
-            for id_, (name, result) in zip(waiting, results_behind(messages, index), strict=False):
+            for id_, (name, result) in zip(waiting, results_after(messages, index), strict=False):
                 chat.append({"role": "tool", "name": name, "content": _content(result), "tool_call_id": id_})
         elif message.result is None:
             chat.append(one)
@@ -245,7 +245,7 @@ def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _in_words(messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """Return the messages, with tools, calls and results told in words."""
+    """Return the messages, with tools, calls and results as plain text."""
     chat: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         if message.result is not None:
@@ -253,7 +253,7 @@ def _in_words(messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[s
         words = "".join(message.texts)
         if message.calls:
             chat.append({"role": "assistant", "content": called(words.strip(), message.calls)})
-            if results := results_behind(messages, index):
+            if results := results_after(messages, index):
                 chat.append({"role": "user", "content": answered(results)})
         else:
             chat.append({"role": message.role, "content": words})
@@ -266,7 +266,7 @@ def _in_words(messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[s
 
 
 def _merged_system(chat: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with the system's words in front of the first user's."""
+    """Return the messages with the system message put before the first user's text."""
     first, *rest = (dict(each) for each in chat)
     if rest and rest[0]["role"] == "user":
         rest[0]["content"] = f"{first['content']}\n\n{rest[0]['content']}"

@@ -1,4 +1,4 @@
-"""What an answer is held to: JSON of a schema, or a turn that calls tools."""
+"""Grammars for answers: JSON of a schema, or a turn that calls tools."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
 from langchain_gemma_jax.grammar.terminals import words
 from langchain_gemma_jax.stopping import looking
 
-MAX_DEPTH = 200  # of a schema as JSON
-MAX_VALUES = 20_000  # in it
-MAX_CHARACTERS = 1_000_000
-LONGEST = 20_000  # characters of the shortest answer: a model that has to write more never ends
+MAX_DEPTH = 200  # of a schema, as JSON
+MAX_VALUES = 20_000  # of a schema
+MAX_CHARACTERS = 1_000_000  # of a schema
+LONGEST = 20_000  # characters that the shortest answer may have: a model that must write more never ends
 
 _MEMBERS = ("properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf")
 
 Thoughts = OneOf["none", "may", "inside"]
-"""Whether an answer can begin with a thought ("may"), or goes on with one that the prompt has begun ("inside")."""
+"""The place of thoughts in an answer: it has none, may begin with one ("may"), or continues the prompt's ("inside")."""
 
 
 def json_grammar(
@@ -36,16 +36,16 @@ def json_grammar(
     thoughts: Thoughts = "none",
     lenient: bool = False,
 ) -> Grammar:
-    """Hold an answer to JSON that is valid against a schema.
+    """Return a grammar that restricts an answer to JSON that is valid against a schema.
 
     Args:
         schema: a JSON schema, of any draft from 4 on.
-        dialect: the chat format, where there are thoughts.
-        thoughts: "may": the answer can think before it gives the JSON. "inside": the prompt ends in a thought.
-        lenient: leave out what cannot be promised, and name it in ``unpromised``, instead of an error.
+        dialect: the chat format, if there are thoughts.
+        thoughts: "may": a thought may come before the JSON. "inside": the prompt ends in a thought.
+        lenient: leave out what cannot be promised and name it in ``unpromised``, instead of raising an error.
 
     Raises:
-        SchemaError: it is malformed or too large, no value fits it, or it asks what a grammar cannot promise.
+        SchemaError: it is malformed or too large, no value fits it, or it asks for what a grammar cannot promise.
     """
     text = _checked(schema)
     return _json_grammar(text, dialect, thoughts, lenient)
@@ -54,28 +54,27 @@ def json_grammar(
 def grammar_for(
     tools: Sequence[Tool],
     tool_choice: str = "auto",
-    parallel: bool = True,  # noqa: FBT001, FBT002  the third of what bind_tools is told
+    parallel: bool = True,  # noqa: FBT001, FBT002  the third argument of bind_tools
     dialect: Dialect | None = None,
     *,
     answer: Mapping[str, Json] | None = None,
     thoughts: Thoughts = "none",
     lenient: bool = False,
 ) -> Grammar:
-    """Hold a turn to calls of these tools, with arguments that are valid against their schemas.
+    """Return a grammar that restricts a turn to calls of these tools, with arguments that fit their schemas.
 
     Args:
-        tools: those that the prompt declares.
-        tool_choice: "auto": the answer is free, and what comes behind a call's opener is not; "any" or "required": it
-            is a call; a tool's name: a call of that one; "none": no call.
-        parallel: whether there may be several calls, one behind the other.
+        tools: the tools that the prompt declares.
+        tool_choice: "auto": the answer is free, except for the text after a call's opener; "any" or "required": the
+            answer is a call; a tool's name: a call of that tool; "none": no call.
+        parallel: allow several calls, one after the other.
         dialect: the chat format.
-        answer: with "auto", hold an answer that is no call to JSON of this schema. ``thoughts`` counts then, too.
-        thoughts: with calls that have to come, whether a thought can come before: "may", or "inside" where the
-            prompt has begun one.
-        lenient: leave out what cannot be promised, and name it in ``unpromised``, instead of an error.
+        answer: with "auto", restrict an answer that is no call to JSON of this schema. ``thoughts`` applies then, too.
+        thoughts: with required calls, "may" allows a thought before them; "inside" means that the prompt has begun one.
+        lenient: leave out what cannot be promised and name it in ``unpromised``, instead of raising an error.
 
     Raises:
-        SchemaError: a tool's parameters are malformed or too large, or ask what a grammar cannot promise.
+        SchemaError: a tool's parameters are malformed or too large, or ask for what a grammar cannot promise.
         InputError: there is no such tool, or its name cannot be written in this format.
     """
     if dialect is None:
@@ -156,7 +155,7 @@ def _whole(reader: SchemaReader, *more: Mapping[str, Json]) -> Node:
 
 
 def _arguments(reader: SchemaReader) -> Node:
-    """Return the grammar of a tool's arguments: an object, and an empty one where nothing is said of its members."""
+    """Return the grammar of a tool's arguments: an object, which is empty if the schema says nothing about members."""
     closed: dict[str, Json] = {"type": "object"}
     if isinstance(reader.root, Mapping) and not any(word in reader.root for word in _MEMBERS):
         closed["properties"] = {}
@@ -164,7 +163,7 @@ def _arguments(reader: SchemaReader) -> Node:
 
 
 def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
-    """Return the grammar of the thought that can come before an answer."""
+    """Return the grammar of the thought before an answer."""
     if thoughts == "none":
         return NOTHING
     around = None if dialect is None else dialect.thought
@@ -177,7 +176,7 @@ def _thought(dialect: Dialect | None, thoughts: Thoughts) -> Node:
 
 
 def _sound(grammar: Grammar) -> Grammar:
-    """Return the grammar, unless its shortest text is too long."""
+    """Return the grammar, after a check that its shortest text is not too long."""
     if (shortest := grammar.shortest()) > LONGEST:
         raise SchemaError("#", f"the shortest value has {shortest:,} characters, and no model writes as many")
     return grammar
@@ -188,7 +187,7 @@ def _key(*parts: object) -> str:
 
 
 def _checked(schema: object) -> str:
-    """Return a schema as text. It is looked at from outside to inside, so that none is too deep or endless.
+    """Return a schema as text. It is checked level by level from the outside, so one that is too deep or endless ends.
 
     Raises:
         SchemaError: the schema is no JSON, or too large.
@@ -209,7 +208,7 @@ def _checked(schema: object) -> str:
 
 
 def _below(level: Iterable[object], room: int) -> list[object]:
-    """Return what several values hold, or as much of it as shows that it is too much."""
+    """Return the values inside several values, stopping once there are more than ``room``."""
     found: list[object] = []
     for value in level:
         found += _inside(value)

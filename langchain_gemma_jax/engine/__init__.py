@@ -1,12 +1,12 @@
-"""Who runs what, when, on which memory.
+"""The engine: it runs models for many callers on one thread, and shares the device's memory among them.
 
     from langchain_gemma_jax import Sampling, engine
 
-    served = engine().load("google/gemma-3-1b-it")                       # once a process, whoever asks
+    served = engine().load("google/gemma-3-1b-it")                       # loaded once for the process
     generation = engine().submit(served, prompt_ids, Sampling(max_tokens=64))
 
-``README.md`` has the loop as a picture, and says what each room owns. Callers enter by ``api``; ``process.py`` sees to
-it that there is one engine a process. Each room says which thread runs it. The rooms in here may import ``grammar``,
+``README.md`` has a picture of the loop, and says what each room owns. Callers use ``api``; its ``process.py`` makes
+sure that a process has one engine. Each room says which thread runs it. The rooms in here may import ``grammar``,
 ``compile_cache``, ``models`` and what is below them.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class _Room(ModuleType):
-    """A module that can be called: the public name ``engine`` is that of the room too, whichever was imported first."""
+    """A module that can be called: ``engine`` is the public function and this package, whichever was imported first."""
 
     def __call__(self) -> Engine:
         from langchain_gemma_jax.ancestry import ancestry
         from langchain_gemma_jax.engine.host.gc_pause import collected_later
 
-        ancestry.refuse_forked()  # before anything is imported
+        ancestry.refuse_forked()  # before any import
         with collected_later():
             from langchain_gemma_jax.engine.api.process import engine
         return engine()

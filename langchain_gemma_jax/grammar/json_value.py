@@ -1,4 +1,4 @@
-"""A JSON value, as Python holds it."""
+"""``Json``, the type of a JSON value in Python."""
 
 from __future__ import annotations
 

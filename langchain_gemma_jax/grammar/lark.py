@@ -1,4 +1,4 @@
-"""A grammar in llguidance's language, which is a kind of Lark's."""
+"""Grammars written in llguidance's language, a variant of Lark's."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from langchain_gemma_jax.grammar.nodes import (
     Terminal,
 )
 
-SHORT = 40  # characters that can as well be written twice
+SHORT = 40  # characters of a part that may be written twice, without a name
 
 
 def lark(grammar: Grammar, control_ids: Mapping[str, int]) -> str:
-    """Return a grammar as text, as llguidance reads it.
+    """Return a grammar as text for llguidance.
 
     Raises:
-        KeyError: it has a control token that is none of these.
+        KeyError: it has a control token that ``control_ids`` lacks.
     """
     return _Writer(grammar, control_ids).text()
 
@@ -79,7 +79,7 @@ class _Writer:
         return f"({written})" if isinstance(node, Either | Repeat | Sequence) else written
 
     def _named(self, written: str) -> str:
-        """Return a name for a part that is long, as it stands in several places: nested, it would double each time."""
+        """Return a name for a long part that is used in several places: written out, nested parts would double it."""
         if len(written) <= SHORT:
             return written
         name = f"x{len(self._lines)}"
@@ -105,7 +105,7 @@ def _count(low: int, high: int | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal of the grammar's text."""
+    """Return a text as a literal in llguidance's language."""
     return f'"{text.translate(_ESCAPES)}"'
 
 

@@ -1,4 +1,4 @@
-"""What a grammar is made of, as plain values."""
+"""The nodes of a grammar, as plain values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Literal:
-    """A fixed text, which is not empty."""
+    """A fixed text that is not empty."""
 
     text: str
 
@@ -23,10 +23,10 @@ class Control:
 
 @dataclass(frozen=True)
 class Terminal:
-    """A text without further structure, as llguidance's terminals describe it: see ``terminals``."""
+    """A text without further structure, as an expression of llguidance's: see ``terminals``."""
 
     expression: str
-    least: int = 0  # characters that it has at least
+    least: int = 0  # the fewest characters that it can have
     lazy: bool = False  # it ends as soon as it can
 
 
@@ -40,21 +40,21 @@ class SchemaJson:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Several nodes, one behind the other. An empty sequence is the empty text."""
+    """Several nodes, one after the other. An empty sequence is the empty text."""
 
     items: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """One of several nodes; there is one at least."""
+    """One of several nodes, of which there is at least one."""
 
     options: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """One node again and again, from ``low`` to ``high`` times, with something in between."""
+    """One node repeated ``low`` to ``high`` times, with ``between`` in between."""
 
     item: Node
     between: Node
@@ -76,33 +76,33 @@ NOTHING = Sequence(())
 
 @dataclass(frozen=True)
 class Grammar:
-    """What a generated text is held to. Make one with ``dialects.json_grammar`` or ``dialects.grammar_for``.
+    """A grammar that restricts a generated text. ``dialects.json_grammar`` and ``dialects.grammar_for`` make them.
 
-    Two are equal if they were made of the same things: that is what ``key`` tells.
+    Two are equal if their ``key`` is: it is a digest of the schemas, tools and options that they were made from.
     """
 
     key: str
     root: Node | None = field(repr=False, compare=False)  # None: the text is free
-    rules: Mapping[str, Node] = field(repr=False, compare=False)  # none leads back to itself
-    opener: str | None = None  # the text is free until this control token; the grammar is of what comes behind it
-    free_until: str | None = None  # the text is free until a line begins so, although the grammar looks at it
-    banned: tuple[str, ...] = ()  # control tokens that never come
-    unpromised: tuple[str, ...] = ()  # what was asked for and is left out
+    rules: Mapping[str, Node] = field(repr=False, compare=False)  # not recursive
+    opener: str | None = None  # the text is free until this control token; the grammar is for what follows it
+    free_until: str | None = None  # the grammar covers the whole text, but allows anything until a line begins so
+    banned: tuple[str, ...] = ()  # control tokens that are never allowed
+    unpromised: tuple[str, ...] = ()  # requirements that the grammar leaves out
 
     def __post_init__(self) -> None:
         if self.root is None and self.opener is not None:
-            raise ValueError("a grammar with an opener says what comes behind it")
+            raise ValueError("a grammar with an opener needs a root, for the text after the opener")
 
     def shortest(self) -> int:
-        """Return about how many characters and control tokens the shortest text has."""
+        """Return the approximate number of characters and control tokens in the shortest text."""
         known: dict[str, int] = {}
-        for name, node in self.rules.items():  # those that others are made of come first
+        for name, node in self.rules.items():  # a rule comes after those that it refers to
             known[name] = _least(node, known)
         return 0 if self.root is None else _least(self.root, known)
 
 
 def sequence(*items: Node) -> Node:
-    """Return the items one behind the other, in as few nodes as possible."""
+    """Return the items one after the other, in as few nodes as possible."""
     flat: list[Node] = []
     for item in items:
         for part in item.items if isinstance(item, Sequence) else (item,):

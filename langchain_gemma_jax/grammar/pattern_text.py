@@ -1,7 +1,7 @@
-r"""Patterns as schemas write them: JavaScript's regular expressions, as far as they can be promised.
+r"""Patterns of schemas, which are JavaScript's regular expressions, translated to Rust's as far as a grammar can.
 
-Validators differ. Python's ``\d`` takes the digits of every script, JavaScript's those of ours; a dot
-takes other line ends. What is made here, in Rust's language, is what all of them take.
+Validators differ: Python's ``\d`` matches the digits of every script, JavaScript's only 0 to 9; and dots differ in the
+line ends that they match. The translation generates only what all of them accept.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ MAX_COUNT = 1000
 
 ANYTHING = "(?s:.)*"
 
-# What stands in brackets. Of all that some validator takes for white space or a word, what every one does.
+# The content of brackets for each class: the characters that every validator counts as white space or as a word's.
 _CLASSES = {"d": "0-9", "w": "0-9A-Z_a-z", "s": r"\t\n\x0B\x0C\r "}
-# What any of them takes for white space.
+# The characters that any validator counts as white space.
 SPACES = (
     r"\t-\r\x1C-\x20\x{85}\x{A0}\x{1680}\x{180E}\x{2000}-\x{200D}\x{2028}\x{2029}\x{202F}\x{205F}\x{2060}"
     r"\x{3000}\x{FEFF}"
 )
-# Letters among which no script's digits are: beyond ASCII, what is surely no digit.
+# Ranges beyond ASCII without any script's digits.
 _NO_DIGITS = r"\x{C0}-\x{65F}\x{1E00}-\x{1FFF}\x{3040}-\x{33FF}\x{4E00}-\x{9FFF}\x{AC00}-\x{D7A3}"
 _CLASSES |= {"D": rf"\x00-\x2F:-\x7F{_NO_DIGITS}", "W": r"\x00-\x2F:-@\[-\^`\{-\x7F", "S": f"[^{SPACES}]"}
 _ANY_BUT_LINE_ENDS = r"[^\n\r\x{2028}\x{2029}]"
@@ -31,27 +31,27 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression in Rust's syntax that has to fit a whole text."""
+    """A regular expression in Rust's syntax that must match a whole text."""
 
     regex: str
-    least: int  # characters that such a text has at least
-    most: int | None  # and at most; None: there is no limit
-    size: int  # about as many places there are in it, once what is repeated is written out
+    least: int  # the fewest characters of such a text
+    most: int | None  # the most; None: there is no limit
+    size: int  # the approximate number of positions in it, with repetitions written out
 
 
 _ANYTHING = Pattern(ANYTHING, 0, None, 1)
 
 
 def exactly(text: str) -> str:
-    """Return the regular expression of one text."""
+    """Return a regular expression that matches this text alone."""
     return "".join(map(_one, text))
 
 
 def parse(text: str) -> Pattern:
-    """Return the pattern of all texts in which a regular expression is found.
+    """Return the pattern of all texts in which a regular expression has a match.
 
     Raises:
-        ValueError: it cannot be promised. The message says what in it.
+        ValueError: a grammar cannot promise it. The message says which part.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"a pattern of {len(text)} characters is too long: {MAX_LENGTH} at most")
@@ -101,7 +101,7 @@ class _Reader:
             case "^" | "$":
                 raise self._error(f"{character!r} in its midst")
             case "*" | "+" | "?":
-                raise self._error(f"{character!r} behind nothing")
+                raise self._error(f"{character!r} after nothing")
         return _character(_one(character))
 
     def _group(self) -> Pattern:
@@ -133,16 +133,16 @@ class _Reader:
             low, high = braces
         else:
             return item
-        self._take("?")  # as few as possible: the same texts
+        self._take("?")  # a lazy quantifier matches the same texts
         if self._peek("+", "*", "?") or self._braces() is not None:
-            raise self._error("a quantifier behind a quantifier")
+            raise self._error("a quantifier after a quantifier")
         counted = f"{{{low},{'' if high < 0 else high}}}"
         endless = item.most is None or (high < 0 and item.most > 0)
         most = 0 if high == 0 else None if endless else high * (item.most or 0)
         return Pattern(f"{item.regex}{counted}", low * item.least, most, item.size * max(1, low + 1, high))
 
     def _braces(self) -> tuple[int, int] | None:
-        """Read ``{2}``, ``{2,}`` or ``{2,5}``. None: a brace that means itself, or something else."""
+        """Read ``{2}``, ``{2,}`` or ``{2,5}``. Return None if there is no brace, or one that stands for itself."""
         end = self.text.find("}", self.at)
         if not self._peek("{") or end < 0:
             return None
@@ -159,7 +159,7 @@ class _Reader:
         return least, most
 
     def _escape(self) -> str:
-        """Read what follows a backslash: one character, or what stands in brackets for a class."""
+        """Read what follows a backslash. Return one character, or the content of brackets for a class."""
         character = self._next("a backslash at its end")
         if character in _CLASSES:
             return _CLASSES[character]
@@ -212,13 +212,13 @@ class _Reader:
             raise self._error("a class of no character")
         if not negated:
             return f"[{members}{''.join(_CLASSES[name] for name in named)}]"
-        # What is in none of the classes, whoever validates.
+        # Characters that are in none of the classes for any validator.
         outside = "".join(f"&&[{_CLASSES[name.swapcase()]}]" for name in named)
         others = f"[^{members}]" if members else r"[\x00-\x{10FFFF}]"
         return f"[{others}{outside}]" if outside else others
 
     def _member(self) -> str:
-        """Return a member of a class: a character behind a space, or the name of a class."""
+        """Return a member of a class: a character after a space, or the name of a class."""
         character = self._next("a class that is not closed")
         if character != "\\":
             return f" {character}"

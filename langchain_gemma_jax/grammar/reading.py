@@ -1,4 +1,4 @@
-"""What compiling and matching may cost, and whether a text fits a part of a grammar, or any text does."""
+"""Limits on the cost of compiling and matching, and checks whether a text, or any text, fits a part of a grammar."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from langchain_gemma_jax.grammar.nodes import Grammar, Node
 if TYPE_CHECKING:
     from llguidance import LLParserLimits, LLTokenizer
 
-STATES = 60_000  # of a lexer, of about 400 bytes each
+STATES = 60_000  # of a lexer, about 400 bytes each
 FUEL = 500_000  # for a whole grammar: 10 ms
-FUEL_FOR_ONE = 20_000  # for one part, besides what it takes to read it
+FUEL_FOR_ONE = 20_000  # for one part, in addition to its length
 
 
 def limits(fuel: int = FUEL) -> LLParserLimits:
-    """Return how far llguidance goes before it gives a grammar up. Its errors do not repeat what the grammar says."""
+    """Return the limits at which llguidance gives up on a grammar. Its errors do not repeat the grammar's text."""
     from llguidance import LLParserLimits
 
     return LLParserLimits(
         initial_lexer_fuel=fuel,
         max_lexer_states=STATES,
-        max_items_in_row=20_000,  # as many optional members can come next
+        max_items_in_row=20_000,  # the number of optional members that can come next
         step_max_items=200_000,
         verbose_errors=False,
     )
 
 
-# The last one is of a class without characters.
+# The last one comes from a class without characters.
 _EMPTY = frozenset({"NoExtension", "NoExtensionBias", "InternalError"})
 
 
 class ReadingError(ValueError):
-    """A grammar that no text fits, or that costs too much to read."""
+    """A grammar that no text fits, or that costs too much to compile."""
 
 
 class Reading:
-    """One part of a grammar, without control tokens, and which texts fit it."""
+    """One part of a grammar, without control tokens, compiled so that texts can be matched."""
 
     def __init__(self, node: Node) -> None:
         """Compile a node of a grammar.
 
         Raises:
-            ReadingError: it costs too much, or no text fits it.
+            ReadingError: compiling costs too much, or no text fits it.
         """
         from llguidance import LLMatcher
 
@@ -62,7 +62,7 @@ class Reading:
         """Return True if all of a text fits.
 
         Raises:
-            ReadingError: it costs too much to tell.
+            ReadingError: matching costs too much.
         """
         self._matcher.reset()
         data = list(text.encode())
@@ -76,7 +76,7 @@ class Reading:
 
 
 def prepare() -> None:
-    """Make what the first reading of a process needs, so that no schema's time is spent on it."""
+    """Make what the first ``Reading`` in a process needs, so that it does not count as a schema's time."""
     _bytes()
 
 

@@ -1,4 +1,4 @@
-"""A model's vocabulary, as llguidance wants it."""
+"""A model's vocabulary, in the form that llguidance needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GrammarTokenizer(Protocol):
-    """As much of a tokenizer as grammars need."""
+    """The part of a tokenizer that grammars need."""
 
     @property
     def vocab_size(self) -> int: ...
@@ -37,7 +37,7 @@ class Lexicon:
     """A model's vocabulary, for matchers."""
 
     def __init__(self, tokenizer: GrammarTokenizer, vocab_size: int) -> None:
-        """Make a lexicon. ``vocab_size``: rows of the embedding, of which there can be more than tokens."""
+        """Make a lexicon. ``vocab_size``: the rows of the embedding, which can be more than the tokens."""
         self.tokenizer = tokenizer
         self.words = -(-vocab_size // 32)  # of a mask
         self._valid = min(tokenizer.vocab_size, vocab_size)
@@ -45,7 +45,7 @@ class Lexicon:
         self._made: LLTokenizer | None = None
 
     def matching(self) -> LLTokenizer:
-        """Return llguidance's form of the vocabulary, which takes a second to make for one of Gemma's size."""
+        """Return llguidance's form of the vocabulary. For Gemma's, making it takes a second; it is made once."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
         with self._making:
@@ -55,7 +55,7 @@ class Lexicon:
 
     @property
     def end(self) -> int:
-        """Return the token by which llguidance means that a text is over. It is not asked for that here."""
+        """The token that llguidance takes for the end of a text. It is not used for that here."""
         return self.tokenizer.eos_ids[0]
 
     def control_ids(self, names: Sequence[str]) -> list[int]:
@@ -77,7 +77,7 @@ class Lexicon:
 
 
 class _Wrapped:
-    """A tokenizer in the shape in which llguidance takes them."""
+    """A tokenizer with the interface that llguidance expects."""
 
     def __init__(self, tokenizer: GrammarTokenizer, count: int) -> None:
         self._tokenizer = tokenizer
@@ -85,12 +85,12 @@ class _Wrapped:
         self.bos_token_id = None
         names = {token: name for name, token in tokenizer.control_tokens.items() if token < count}
         pieces = [tokenizer.token_bytes(token) for token in range(count)]
-        # What stands for nothing is no text either.
+        # A token without bytes gets a name too, so that it is not taken for empty text.
         names |= {token: f"<[{token}]>" for token, piece in enumerate(pieces) if not piece and token not in names}
         self.tokens = [names[token].encode() if token in names else piece for token, piece in enumerate(pieces)]
         self.special_token_ids = sorted(names)
 
     def __call__(self, text: str) -> list[int]:
-        if not isinstance(text, str):  # it is tried out with bytes, and then sends none
+        if not isinstance(text, str):  # llguidance tries bytes first, and uses text if that fails
             raise TypeError("expected a str")
         return self._tokenizer.encode_text(text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Filter: TypeAlias = Literal["bilinear", "bicubic"]
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
-MOST_SCANNED = 2_000_000_000  # pixels of a JPEG, each counted as often as a scan goes over it
+MOST_SCANNED = 1_000_000_000  # pixels of a JPEG, each counted as often as a scan goes over it
 MOST_READS = 200_000  # that a decoder makes: some take a file apart byte by byte, or chunk by chunk
 _ORIENTATION = 0x0112  # EXIF's
 _DEEP = ("I;16", "I;16L", "I;16B", "I")  # grey of 16 bits

@@ -1,7 +1,8 @@
-"""Spans for OpenTelemetry: what the engine does for a request, under the span that it was asked in.
+"""Spans for OpenTelemetry: the engine's work for a request, as children of the span in which it was submitted.
 
-LangChain's own instrumentation opens a span for each call of a chat model. This adds none for the call: it shows inside
-that one where the time went. The owner thread has no context of a caller's, so the context is taken at submission.
+LangChain's own instrumentation opens a span for each call of a chat model. This module adds no second one for the call:
+it shows inside that span where the time went. The owner thread does not have the caller's context, so the context is
+taken at submission.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _log = OwnLog(__name__)
 MOST_WAITING = 10_000
 
 
-class Aside:
-    """Does things one after the other in a thread of its own, begun when it is first needed."""
+class BackgroundWorker:
+    """Runs functions one after the other in a thread of its own, which is started when it is first needed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -33,10 +34,10 @@ class Aside:
         self._lock = threading.RLock()  # a signal handler may come a second time
         self._idle = threading.Event()
         self._idle.set()
-        self.dropped = 0  # what came when too much was waiting
+        self.dropped = 0  # functions that came when the queue was full
 
     def do(self, work: Callable[[], object]) -> None:
-        """Have something done soon. Returns at once."""
+        """Queue a function, and return at once."""
         with self._lock:
             if len(self._todo) >= MOST_WAITING:
                 self.dropped += 1
@@ -53,7 +54,7 @@ class Aside:
                     self._rest()
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all is done. Gives whether that was so within ``timeout`` seconds."""
+        """Wait until the queue is empty. Return False if it is not within ``timeout`` seconds."""
         return self._idle.wait(timeout)
 
     def _rest(self) -> None:
@@ -64,39 +65,39 @@ class Aside:
         while True:
             with self._lock:
                 if not self._todo:
-                    self._rest()  # whoever comes later begins another thread
+                    self._rest()  # the next function starts another thread
                     return
                 work = self._todo.popleft()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001  an exporter is anybody's
-                _log.warning("what was put aside raised %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001  an exporter is not our code
+                _log.warning("a listener in the background raised %s", type(error).__name__)
 
 
 MOST_OPEN = 10_000  # requests whose end is waited for
-REMEMBERED = 512  # compiles, and loads
-FLUSH_SECONDS = 5.0  # that whoever ends it waits for spans that are being made
+REMEMBERED = 512  # compiles, and as many loads
+FLUSH_SECONDS = 5.0  # for which the stop function waits for spans that are being made
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """Where a request was asked for."""
+    """The context in which a request was submitted."""
 
     context: Any
-    since: float  # when the span that it was asked in began
+    since: float  # the start of the span in which it was submitted
 
 
 def trace_engine(provider: Any = None) -> Callable[[], None]:
-    """Have spans made of what this process's engine does for each request. Returns what ends that.
+    """Make spans of what this process's engine does for each request. Return a function that stops it.
 
         stop = trace_engine()
 
-    The spans "queue", "prefill", "decode", and, where it came to that, "load" and "compile" are children of the span
-    that is current when the engine is asked. Where none is, nothing is made. They hold numbers and names of models and
-    applications, a tenant's name as a hash, and no text of a conversation.
+    The spans "queue", "prefill", "decode" and, if there were any, "load" and "compile" are children of the span that is
+    current at submission. If there is none, no spans are made. They hold numbers and names of models and applications,
+    a tenant's name as a hash, and no text of a conversation.
 
     Args:
-        provider: of tracers. None: OpenTelemetry's own setting.
+        provider: the tracer provider. None: OpenTelemetry's own setting.
 
     Raises:
         InstallationError: OpenTelemetry's API is not installed.
@@ -120,13 +121,13 @@ def trace_engine(provider: Any = None) -> Callable[[], None]:
     def stop() -> None:
         for end in ends:
             end()
-        spans.aside.flush(FLUSH_SECONDS)
+        spans.worker.flush(FLUSH_SECONDS)
 
     return stop
 
 
 class _Spans:
-    """Makes the spans of requests, when they are over."""
+    """Makes a request's spans when it is over."""
 
     def __init__(self, trace: Any, tracer: Any) -> None:
         self._trace, self._tracer = trace, tracer
@@ -134,11 +135,11 @@ class _Spans:
         self._compiles: deque[ProgramMade] = deque(maxlen=REMEMBERED)
         self._loads: deque[ModelLoaded] = deque(maxlen=REMEMBERED)
         self._lock = threading.RLock()
-        self.aside = Aside("gemma-jax-spans")
+        self.worker = BackgroundWorker("gemma-jax-spans")
         self._wall = time.time_ns() - time.monotonic_ns()
 
     def submitted(self, record: Submitted) -> None:
-        """Keep the context that a request was asked in. Runs in its caller's thread."""
+        """Keep the context of a submitted request. Runs in the caller's thread."""
         span = self._trace.get_current_span()
         if not span.get_span_context().is_valid or not span.is_recording():
             return
@@ -150,24 +151,24 @@ class _Spans:
                 self._asked.popitem(last=False)
 
     def refused(self, record: Refused) -> None:
-        """Forget a request that was not taken."""
+        """Forget a request that was refused."""
         with self._lock:
             self._asked.pop(record.number, None)
 
     def made(self, record: ProgramMade) -> None:
-        """Keep when a program was made, for the requests that waited for it."""
+        """Keep the record of a program that was made, for the requests that waited for it."""
         self._compiles.append(record)
 
     def loaded(self, record: ModelLoaded) -> None:
-        """Keep when a model was loaded."""
+        """Keep the record of a loaded model."""
         self._loads.append(record)
 
     def finished(self, record: Finished) -> None:
-        """Have the spans of a request made: not on the owner thread, as exporters are anybody's."""
+        """Queue making a request's spans. It is not done on the owner thread, since exporters are not our code."""
         with self._lock:
             asked = self._asked.pop(record.number, None)
         if asked is not None:
-            self.aside.do(lambda: self._make(record, asked))
+            self.worker.do(lambda: self._make(record, asked))
 
     def _make(self, record: Finished, asked: _Asked) -> None:
         times, began = record.timings, record.at - record.timings.total_s
@@ -179,7 +180,7 @@ class _Spans:
             "gemma_jax.cold": record.cold,
         }
         error = record.outcome if record.failed else ""
-        waited = reading >= record.at  # it was never begun
+        waited = reading >= record.at  # its prompt was never begun
         self._span("queue", began, reading, asked, about, error=error if waited else "")
         if not waited:
             read = record.prompt_tokens - record.reused_tokens

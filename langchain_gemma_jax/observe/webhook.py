@@ -1,4 +1,4 @@
-"""``Webhook``: sends the trips of guards to Slack, PagerDuty or an address of yours, and keeps nobody waiting."""
+"""``Webhook``: sends the trips of guards to Slack, PagerDuty or an address of yours, without blocking the engine."""
 
 from __future__ import annotations
 
@@ -31,33 +31,34 @@ MOST_REMEMBERED = 1000  # alerts that are not sent again
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of the trips that a webhook was told of."""
+    """Counts of the trips that a webhook received, by what happened to them."""
 
     sent: int = 0
-    repeated: int = 0  # told of already, a short time ago
+    repeated: int = 0  # the same guard and application were reported a short time ago
     limited: int = 0  # more than may be sent within a minute
     dropped: int = 0  # not sent after all tries, or too many were waiting
     waiting: int = 0
 
 
 class Webhook:
-    """Sends each trip of a guard to an address. It is called with the trips.
+    """Sends each trip of a guard to an address. Register it as a listener: it is called with each trip.
 
         alerts = Webhook("https://hooks.slack.com/services/...", kind="slack")
         engine().on_trip(alerts)
 
-    An alert says which guard was tripped, for which application, and what to do. It has no text of a conversation, no
-    model's name and no file's: ``details=True`` adds the reason and the line of the code.
+    An alert says which guard was tripped, for which application, and what to do. It never has text of a conversation,
+    the name of a model or of a file. ``details=True`` adds the reason and the line of code.
 
     Args:
-        url: where to. Of PagerDuty: by default its own.
+        url: the address. The default is PagerDuty's own, and only with kind="pagerduty".
         kind: the form: "slack", "pagerduty", or "json".
         routing_key: PagerDuty's key of the service.
-        details: whether the reason and the line of the code are told, too.
-        per_minute: alerts within a minute, at most.
-        again_after: seconds until the same guard and application are told of again.
-        tries: how often an alert is sent until it arrives. After that it is dropped, and counted.
-        timeout: seconds that one try may take.
+        details: also send the reason and the line of code.
+        per_minute: the most alerts within a minute.
+        again_after: seconds until the same guard and application are reported again.
+        tries: the most attempts to send an alert. After them it is dropped, and counted.
+        timeout: seconds that one attempt may take.
+        most_waiting: the most alerts that may wait to be sent. More are dropped, and counted.
 
     Raises:
         InputError: an argument is not possible.
@@ -92,7 +93,7 @@ class Webhook:
         self._per_minute, self._again_after, self._tries = per_minute, again_after, tries
         self._timeout, self._most_waiting = timeout, most_waiting
         self._todo: deque[Tripped] = deque()
-        self._told: dict[tuple[str, str], float] = {}
+        self._last_sent: dict[tuple[str, str], float] = {}
         self._sent_at: deque[float] = deque(maxlen=per_minute)
         self._counts = dict.fromkeys(("sent", "repeated", "limited", "dropped"), 0)
         self._lock = threading.RLock()  # a signal handler may come a second time
@@ -103,10 +104,10 @@ class Webhook:
         self._closed = False
 
     def __call__(self, record: Tripped) -> None:
-        """Take a trip to be sent. Returns at once, whatever becomes of it."""
+        """Queue a trip to be sent, and return at once."""
         now, what = time.monotonic(), (record.guard, record.app)
         with self._lock:
-            last = self._told.get(what)
+            last = self._last_sent.get(what)
             if last is not None and now < last + self._again_after:
                 self._counts["repeated"] += 1
             elif len(self._sent_at) == self._per_minute and now < self._sent_at[0] + 60:
@@ -114,10 +115,10 @@ class Webhook:
             elif self._closed or len(self._todo) >= self._most_waiting:
                 self._counts["dropped"] += 1
             else:
-                self._told.pop(what, None)
-                self._told[what] = now
-                if len(self._told) > MOST_REMEMBERED:
-                    self._told.pop(next(iter(self._told)))
+                self._last_sent.pop(what, None)
+                self._last_sent[what] = now
+                if len(self._last_sent) > MOST_REMEMBERED:
+                    self._last_sent.pop(next(iter(self._last_sent)))
                 self._sent_at.append(now)
                 self._todo.append(record)
                 self._idle.clear()
@@ -126,16 +127,16 @@ class Webhook:
 
     @property
     def counts(self) -> Sent:
-        """What became of all trips so far."""
+        """Counts of all trips so far, by what happened to them."""
         with self._lock:
             return Sent(**self._counts, waiting=len(self._todo))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until nothing waits to be sent. Gives whether that was so within ``timeout`` seconds."""
+        """Wait until the queue is empty. Return False if it is not within ``timeout`` seconds."""
         return self._idle.wait(timeout)
 
     def close(self) -> None:
-        """Send nothing more. What waits is dropped."""
+        """Stop sending. Queued alerts are dropped."""
         with self._lock:
             self._closed = True
             self._counts["dropped"] += len(self._todo)
@@ -172,7 +173,7 @@ class Webhook:
                     self._idle.set()
 
     def _send(self, record: Tripped) -> bool:
-        """Whether the alert arrived, at the last try or before."""
+        """Send an alert, with retries. Return True if it arrived."""
         body = json.dumps(self._payload(record)).encode()
         for attempt in range(self._tries):
             if attempt and not self._wait(min(30.0, 0.5 * 2**attempt)):
@@ -194,7 +195,7 @@ class Webhook:
         return False
 
     def _wait(self, seconds: float) -> bool:
-        """Wait before the next try. Gives whether the webhook is still open."""
+        """Wait before the next attempt. Return True if the webhook is still open."""
         until = time.monotonic() + seconds
         while not self._closed and time.monotonic() < until:
             time.sleep(0.05)
@@ -241,19 +242,20 @@ def _check(name: str, value: object, *, whole: bool) -> None:
 
 
 def _for_slack(text: str) -> str:
-    """Text in which nothing is a mention or a link."""
+    """Escape a text so that Slack sees no mention or link in it."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _status_of(request: urllib.request.Request, seconds: float) -> int:
-    """Return the status that a request is answered with, within so many seconds in all.
+    """Return the status of the answer to a request, which may take this many seconds in all.
 
     Raises:
-        OSError, HTTPException, ValueError: there is none.
+        OSError, HTTPException, ValueError: there was no answer.
     """
     connections: list[Any] = []
     opener = urllib.request.build_opener(_NoRedirects, _Http(connections), _Https(connections))
-    # A connection's own timeout begins anew with every byte: whoever sends one now and then would never be given up.
+    # A connection's own timeout starts again with every byte, so a server that sends one now and then would never
+    # run into it.
     limit = threading.Timer(seconds, _shut, [connections])
     limit.daemon = True
     limit.start()
@@ -271,7 +273,7 @@ def _shut(connections: list[Any]) -> None:
 
 
 class _Noted:
-    """Opens connections, and notes them."""
+    """A handler that adds each socket that it opens to a list, so that the timer can shut it."""
 
     def __init__(self, connections: list[Any]) -> None:
         super().__init__()
@@ -293,15 +295,15 @@ class _Noted:
 
 
 class _Http(_Noted, urllib.request.HTTPHandler):
-    """http, with connections that are noted."""
+    """The handler for http, with a list of its sockets."""
 
 
 class _Https(_Noted, urllib.request.HTTPSHandler):
-    """https, with connections that are noted."""
+    """The handler for https, with a list of its sockets."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An alert goes where it was told to go, and nowhere else."""
+    """A handler that follows no redirects: an alert goes to the given address alone."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

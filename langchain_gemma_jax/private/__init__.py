@@ -1,4 +1,4 @@
-"""Folders and files that are this user's alone: whatever this package writes, it writes here, under the same rules.
+"""Folders and files that belong to this user alone. Everything that the package writes follows the rules of this room.
 
-Plain Python, on any thread. The room owns no folder of its own: whoever calls names one. It imports no other room.
+Plain Python, on any thread. The room owns no folder: the caller names one. It imports no other room.
 """

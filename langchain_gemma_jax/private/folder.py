@@ -1,11 +1,10 @@
-"""A folder that is trusted: nobody else can write there, now or later, or it is not used.
+"""Folders that can be trusted: a folder is used only if no other user can write to it, now or later.
 
-It is looked at from the top of the tree down. A folder that only this user or root can change, in one that only they
-can change, cannot be swapped for another between the look and the use. After that every file is named relative to
+It is checked from the top of the tree down. A folder that only this user or root can change, in one that only they
+can change, cannot be swapped for another between the check and the use. After that every file is named relative to
 the open folder, so that not even a renamed parent leads elsewhere.
 
-A folder that is made here has mode 0700. One that was there already may be anybody's: its mode is looked at, and never
-changed.
+A folder that is made here has mode 0700. The mode of a folder that was there already is checked, and never changed.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from pathlib import Path
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OPEN_TO_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# A reader must not follow a link or hang on a pipe. And looking at all the files must not make them all look used,
-# where the system can be asked for that.
+# A reader must not follow a link or hang on a pipe. And reading all the files must not set their times of last use,
+# where the system has a flag for that.
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK
 _READ = os.O_RDONLY | getattr(os, "O_NOATIME", 0)
 
 
 class UnsafeFolderError(Exception):
-    """A folder is not used, because others could put something there. It was left as it was found."""
+    """A folder is not used, because other users could put files there. It was left unchanged."""
 
     def __init__(self, path: Path, found: str, expected: str, *, remedy: str = "") -> None:
         self.path, self.found, self.expected, self.remedy = path, found, expected, remedy
@@ -35,14 +34,14 @@ class UnsafeFolderError(Exception):
 
 
 class DamagedError(Exception):
-    """A file is not what was written there. The message says in what."""
+    """A file differs from what was written. The message says how."""
 
 
 class Folder:
-    """A folder that was checked, and is open. It is closed when nobody refers to it any more."""
+    """An open folder that was checked. It is closed when nothing refers to it any more."""
 
     def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = ()) -> None:
-        """``visible``: this folder and those of ours above it, as far as others may look into them."""
+        """``visible``: of this folder and our own folders above it, those that other users may list."""
         self.path = path
         self.fd = fd
         self.visible = visible
@@ -50,7 +49,7 @@ class Folder:
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:  # noqa: SIM105  at the end of the process a module's names may be gone, `suppress` among them
             close(self.fd)
-        except OSError:  # a daemon may have closed every file that it found open
+        except OSError:  # a process that turned into a daemon may have closed every open file
             pass
 
     def names(self) -> list[str]:
@@ -58,32 +57,32 @@ class Folder:
 
     @property
     def writable(self) -> bool:
-        """Whether this process may make files in it."""
+        """True if this process may make files in it."""
         return os.access(".", os.W_OK, dir_fd=self.fd, effective_ids=os.access in os.supports_effective_ids)
 
     def stat(self, name: str) -> os.stat_result:
-        """Return the status of the file itself, and not of what it may link to."""
+        """Return the status of the file itself: links are not followed."""
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
 
     def open(self, name: str, flags: int) -> int:
         return os.open(name, flags | _CAREFULLY, 0o600, dir_fd=self.fd)
 
     def read(self, name: str, largest: int) -> bytes:
-        """A whole file.
+        """Return a whole file.
 
         Raises:
-            DamagedError: it is nothing that this package wrote, or has more than ``largest`` bytes.
+            DamagedError: this package cannot have written it, or it has more than ``largest`` bytes.
         """
         return self._read(name, largest, whole=True)
 
     def read_head(self, name: str, length: int) -> bytes:
-        """The beginning of a file, as ``read`` gives all of it."""
+        """Return the first ``length`` bytes of a file, with the checks of ``read``."""
         return self._read(name, length, whole=False)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> bytes:
         fd, size = self.open_to_read(name)
         try:
-            if whole and size > limit:  # not to read a monster into memory
+            if whole and size > limit:  # checked first, so that a huge file is not read into memory
                 raise DamagedError(f"it has {size} bytes, where {limit} are possible")
             left = min(size, limit)
             parts = []
@@ -95,10 +94,10 @@ class Folder:
             os.close(fd)
 
     def open_to_read(self, name: str) -> tuple[int, int]:
-        """Open a file to read it in parts. Gives its descriptor, which the caller closes, and its bytes.
+        """Open a file to read it in parts. Return its descriptor, which the caller closes, and its size in bytes.
 
         Raises:
-            DamagedError: it is nothing that this package wrote.
+            DamagedError: this package cannot have written it.
         """
         if fault := blemish(self.stat(name)):
             raise DamagedError(fault)
@@ -110,7 +109,7 @@ class Folder:
         return fd, facts.st_size
 
     def mark_used(self, name: str) -> None:
-        """Set the time of the last use to now, and leave that of the last change."""
+        """Set the time of last use to now, and keep the time of last change."""
         changed = self.stat(name).st_mtime_ns
         os.utime(name, ns=(time.time_ns(), changed), dir_fd=self.fd, follow_symlinks=False)
 
@@ -118,13 +117,13 @@ class Folder:
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def remove(self, name: str) -> None:
-        """Have no such file. It may be gone already."""
+        """Delete a file, if it is still there."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
 
 def blemish(facts: os.stat_result) -> str | None:
-    """Why a file in the folder cannot be one that this package wrote, if so."""
+    """Return the reason why this package cannot have written a file, or None."""
     if not stat.S_ISREG(facts.st_mode):
         return "it is no regular file"
     if facts.st_uid != os.geteuid():
@@ -135,12 +134,12 @@ def blemish(facts: os.stat_result) -> str | None:
 
 
 def open_folder(path: Path, root: Path) -> Folder:
-    """The folder, made with mode 0700 if it was missing, as whatever is missing above it is.
+    """Open a folder. If it is missing, it is made with mode 0700, and so are the missing ones above it.
 
     Args:
-        path: an absolute path, as it is or will be.
-        root: the topmost folder of it that has to be ours. Others may write to none from there down, and may look into
-            those that had been there.
+        path: an absolute path, which need not exist.
+        root: the topmost folder of the path that has to be ours. From there down, no folder may be writable by other
+            users; those that existed before may be listed by them.
 
     Raises:
         UnsafeFolderError: it, or a folder above it, is not safe. Nothing below was read.
@@ -153,7 +152,7 @@ def open_folder(path: Path, root: Path) -> Folder:
     for own in [root, *(root / part for part in _steps(path.relative_to(root)))]:
         facts = _seen(own)
         _check_own(own, facts)
-        if facts.st_mode & _OPEN_TO_OTHERS:  # that they may look there is no danger
+        if facts.st_mode & _OPEN_TO_OTHERS:  # listing is no danger
             visible.append(own)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     return Folder(path, fd, tuple(visible))
@@ -164,7 +163,7 @@ def _steps(path: Path) -> list[Path]:
 
 
 def _without_system_link(path: Path) -> Path:
-    """The path without the links that root keeps in "/": macOS has /var and /tmp elsewhere."""
+    """Return the path with a link of root's in "/" resolved: on macOS, /var and /tmp are such links."""
     _, *parts = path.parts
     if parts:
         first = Path("/", parts[0])
@@ -178,14 +177,14 @@ def _without_system_link(path: Path) -> Path:
 
 
 def _seen(path: Path) -> os.stat_result:
-    """What is there, and not what it may link to. A folder is made if nothing is."""
+    """Return the status of a path, without following links. If nothing is there, make a folder."""
     try:
         return path.lstat()
     except FileNotFoundError:
         try:
             path.mkdir(0o700)
             path.chmod(0o700)  # the umask may have taken some of it
-        except FileExistsError:  # another process was faster. The checks are for its folder as well
+        except FileExistsError:  # another process was faster. The checks apply to its folder as well
             pass
         return path.lstat()
 

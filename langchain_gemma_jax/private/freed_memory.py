@@ -1,4 +1,4 @@
-"""Memory that was freed, given back to the system, which the allocator keeps otherwise for whoever asks next."""
+"""Freed memory: the allocator keeps it for later requests unless it is asked to return it to the system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import suppress
 
 
 def give_back() -> None:
-    """Give back what was freed between things that stay: making a large vocabulary leaves a third of it behind.
+    """Return freed pieces of memory to the system: making a large vocabulary leaves a third of its memory in them.
 
-    For the moment before something large is loaded, which could not use these pieces. Takes a few milliseconds, and
-    does nothing where the system's allocator has no such function.
+    Called before something large is loaded, which could not use these pieces. Takes a few milliseconds, and does
+    nothing where the system's allocator has no such function.
     """
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):

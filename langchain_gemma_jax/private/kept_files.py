@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from langchain_gemma_jax.private.claims import give_back, try_hold
+from langchain_gemma_jax.private.file_locks import give_back, try_hold
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
 from langchain_gemma_jax.private.writing import TEMPORARY
 

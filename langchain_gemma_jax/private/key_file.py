@@ -1,4 +1,4 @@
-"""A key file: a secret of bytes that nobody can guess, in a file that only its user can read."""
+"""Key files: a file that only its user can read, with secret bytes that cannot be guessed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.private.private_file import read_private
 
-SHORTEST = 32  # bytes: what is shorter may be guessed
+SHORTEST = 32  # bytes: a shorter key might be guessed
 _LARGEST = 2**16
 
 
 def read_key(path: str | os.PathLike[str], option: str, making: str = "Make one") -> bytes:
-    """Return the key in a file: all of its bytes, but for blanks around them.
+    """Return the key in a file: its bytes without surrounding white space.
 
     Args:
-        path: where it is.
-        option: who names it, for messages.
-        making: what to do where there is none, before the command that does it.
+        path: the file.
+        option: the option that names the file, for messages.
+        making: advice for when there is no key; the command that makes one follows it in the message.
 
     Raises:
         InputError: there is no such file, others can read it, or it is too short.

@@ -1,4 +1,4 @@
-"""A file with a secret, which is read only if nobody reads it whom its owner did not choose."""
+"""Files with secrets: read only if no user can read them whom the owner did not choose."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def read_private(file: Path, option: str, expected: str, largest: int, remedy: s
     """Return the bytes of a private file.
 
     Args:
-        file: where it is.
-        option: who names it, for messages.
-        expected: what it should be, for messages.
-        largest: how many bytes it may have.
-        remedy: what to do where there is no such file.
+        file: the path.
+        option: the option that names the file, for messages.
+        expected: a description of the file, for messages.
+        largest: the most bytes that it may have.
+        remedy: advice for when there is no such file.
 
     Raises:
         InputError: there is no such file, it is something else or larger, or others can read it.
@@ -31,7 +31,7 @@ def read_private(file: Path, option: str, expected: str, largest: int, remedy: s
         raise InputError(f"{option}: {file} cannot be read: {error.strerror or error}.{advice}") from error
     if not stat.S_ISREG(facts.st_mode) or len(data) > largest:
         raise InputError(f"{option}: expected {expected}, found {file}.{advice}")
-    # A secret of a pod belongs to root and to the pod's group: so root has chosen who reads it.
+    # In Kubernetes a secret's file belongs to root and to the pod's group: root has chosen who reads it.
     own = stat.S_IRGRP if facts.st_uid == 0 != os.geteuid() else 0
     if facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO) & ~own:
         mode = stat.S_IMODE(facts.st_mode)

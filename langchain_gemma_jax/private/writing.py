@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
-from langchain_gemma_jax.private.claims import Hold, try_hold
+from langchain_gemma_jax.private.file_locks import Hold, try_hold
 from langchain_gemma_jax.private.folder import Folder
 
 TEMPORARY = ".tmp"
@@ -14,9 +14,9 @@ _ATTEMPTS = 20
 
 
 def write_whole(folder: Folder, name: str, *parts: bytes | memoryview) -> os.stat_result:
-    """Write a file under another name, then let it take the place of what had its own.
+    """Write a file under a temporary name, then rename it into place.
 
-    Nothing waits for the disk: an entry that a power cut tore is found by its digest.
+    There is no fsync: readers detect an entry that a power cut tore by its digest.
 
     Raises:
         OSError: it was not written. What was there before still is.
@@ -29,7 +29,7 @@ def write_whole(folder: Folder, name: str, *parts: bytes | memoryview) -> os.sta
 
 
 def write_and_hold(folder: Folder, name: str, *parts: bytes | memoryview) -> Hold:
-    """Write a file as ``write_whole`` does, and go on holding it: others can tell whether its writer still lives.
+    """Write a file as ``write_whole`` does, and keep its lock, by which others see that its writer is still alive.
 
     Raises:
         OSError: it was not written. What was there before still is.
@@ -50,7 +50,10 @@ def write_and_hold(folder: Folder, name: str, *parts: bytes | memoryview) -> Hol
 
 
 def _begin(folder: Folder) -> tuple[str, Hold]:
-    """A new file that is held. A sweep that came between its making and its lock takes it for a dead writer's."""
+    """Make a new locked file.
+
+    A sweep that runs between making and locking it takes it for a dead writer's and deletes it, so this is retried.
+    """
     for _ in range(_ATTEMPTS):
         temporary = f".{os.urandom(8).hex()}{TEMPORARY}"
         hold = None

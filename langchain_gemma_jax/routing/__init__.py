@@ -1,4 +1,4 @@
-"""Which of several sizes answers a step, and why. Plain Python: nothing here loads or runs a model.
+"""Routes: a choice among several sizes of model for each step, with its reason. Nothing here loads or runs a model.
 
     llm = ChatGemmaJax(model="auto", route=Route(light="google/gemma-3-270m-it", heavy="google/gemma-3-4b-it"))
 

@@ -1,4 +1,7 @@
-"""How far a model's own probabilities can be believed: constants of checkpoints, measured on answers that are known."""
+"""Calibration: constants that turn a model's own probability of an answer into that of the answer being right.
+
+They are measured for each checkpoint, on answers that are known to be right or wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ ENOUGH = 0.7  # probability of being right from which on an answer of a smaller 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the logarithm of an answer's probability is multiplied by, to be that of its being right.
+    """Factors by which an answer's log-probability is multiplied to get the log-probability that it is right.
 
-    ``calls`` is for calls of tools and objects of a schema, ``words`` for answers in words. None: those are not judged,
-    as there are many ways to say the same.
+    ``calls`` is for tool calls and objects of a schema, ``words`` for answers in words. None: answers in words are
+    not judged, since the same thing can be said in many ways.
     """
 
     calls: float = 1.0

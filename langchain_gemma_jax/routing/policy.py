@@ -1,4 +1,4 @@
-"""The policy that is used unless a route has its own: as small as will do, and no to and fro."""
+"""The default policy of a route: use the smallest size that will do, and do not switch back and forth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_S = 30.0  # a switch to a larger size that takes longer is left, unless
 
 
 def load(signals: Signals) -> float:
-    """How much a step asks of a model."""
+    """Return a score of how demanding a step is."""
     return (
         min(MOST_OF_TOOLS, PER_TOOL * signals.tools)
         + FORCED * signals.forced
@@ -25,9 +25,9 @@ def load(signals: Signals) -> float:
 
 
 def default_policy(signals: Signals) -> Choice:
-    """Choose a size as small as will do; larger when a call failed; the same as before unless there is a reason.
+    """Choose the smallest size that will do; a larger one after a failed call; otherwise keep the last one.
 
-    Where answers are judged the smallest one tries: what is known of its answer is worth more than any guess before.
+    When answers are judged, the smallest size tries first: its answer says more than any guess made before.
 
     >>> default_policy(Signals(sizes=("light", "heavy"), tools=2, forced=True))
     Choice(size='heavy', reason='load 5.0: it asks much')
@@ -67,7 +67,7 @@ def _first(signals: Signals) -> Choice:
 
 
 def _place(signals: Signals) -> int:
-    """Which size suits a load: the smallest up to ``DOWN``, the largest from ``UP`` on, those between them between."""
+    """Return the index of the size for a load: the smallest up to ``DOWN``, the largest from ``UP``, linear between."""
     highest = len(signals.sizes) - 1
     share = (load(signals) - DOWN) / (UP - DOWN)
     return min(highest, max(0, round(share * highest)))

@@ -1,4 +1,4 @@
-"""Several sizes to choose from."""
+"""``Route``: several sizes of model, a policy that chooses among them, and the checks of both."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ AUTO = "auto"
 
 @dataclass(frozen=True, init=False)
 class Route:
-    """Sizes by name, smallest first, and how to choose among them.
+    """Sizes by name, smallest first, and the policy that chooses among them.
 
         Route(light="google/gemma-3-270m-it", heavy="google/gemma-3-4b-it")
         Route(small="./270m", middle="./1b", large="./4b", confidence=0.6)
         Route(light="./270m", heavy="./1b", policy=lambda signals: Choice("heavy", "always"))
 
-    An answer of a smaller size that is not likely enough to be right is given again by the next larger one.
-    ``confidence``, from 0 to below 1, is how likely it has to be; 0 takes every answer. None: 0.7, of the sizes that a
-    calibration is known of. ``calibration`` has one by size: ``{"light": Calibration(calls=1.5)}``.
+    If an answer of a smaller size is not likely enough to be right, the next larger size answers again. ``confidence``,
+    from 0 to below 1, is the probability that is required; 0 takes every answer. None requires 0.7 of the sizes that
+    have a known calibration. ``calibration`` sets one by size: ``{"light": Calibration(calls=1.5)}``.
 
     Raises:
         InputError: fewer than two sizes, one that is no model's name, two that are the same model.
@@ -68,7 +68,7 @@ class Route:
 
     @property
     def plain(self) -> Route | dict[str, str]:
-        """The route as it can be stored and sent: its sizes, if that is all that it has."""
+        """The route in a form that can be stored and sent: its sizes, if it has nothing else."""
         plain = self.policy is default_policy and self.confidence is None and not self.calibration
         return dict(self.sizes) if plain else self
 
@@ -78,16 +78,16 @@ class Route:
         return tuple(self.sizes)
 
     def name_of(self, model: str | None) -> str | None:
-        """The name of the size that this model is."""
+        """Return the name of the size that has this model, or None."""
         return next((name for name, known in self.sizes.items() if known == model), None)
 
     def larger(self, name: str) -> str | None:
-        """The next larger size; None behind the largest."""
+        """Return the next larger size; None after the largest."""
         place = self.names.index(name) + 1
         return self.names[place] if place < len(self.names) else None
 
     def judge(self, name: str) -> Calibration | None:
-        """How the answers of a size are judged; None if all of them are taken."""
+        """Return the calibration by which a size's answers are judged; None if all of them are taken."""
         if self.confidence == 0 or self.larger(name) is None:
             return None
         known = self.calibration.get(name) or KNOWN.get(self.sizes[name])
@@ -95,25 +95,25 @@ class Route:
 
     @property
     def enough(self) -> float:
-        """How likely an answer has to be right to be taken."""
+        """The probability of being right that an answer needs in order to be taken."""
         return ENOUGH if self.confidence is None else self.confidence
 
     @property
     def judged(self) -> bool:
-        """Whether the answers of all sizes but the largest are judged."""
+        """True if the answers of all sizes but the largest are judged."""
         return all(self.judge(name) is not None for name in self.names[:-1])
 
     def choose(self, signals: Signals) -> Choice:
-        """What the policy says.
+        """Ask the policy for a choice, and check it.
 
         Raises:
-            InputError: it says nothing that can be done.
+            InputError: the policy returned something other than a choice among the sizes.
         """
         return checked_choice(self.policy(signals), self.names)
 
 
 def checked_choice(found: object, names: Sequence[str]) -> Choice:
-    """What a policy gave, if it is a choice among these.
+    """Return a policy's result, checked to be a choice among these names.
 
     Raises:
         InputError: it is not.
@@ -124,7 +124,7 @@ def checked_choice(found: object, names: Sequence[str]) -> Choice:
 
 
 def as_route(value: object) -> Route | None:
-    """A route, or its sizes by name.
+    """Return a ``Route`` from one, or from a dictionary of sizes by name.
 
     Raises:
         InputError: it is neither.
@@ -149,8 +149,8 @@ def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
 
 
-# A route as a setting. Who has settings checks them here: pydantic would read the source of all that a Route is made
-# of, which takes as long as importing a quarter of this package.
+# The type of a route as a setting. ``as_route`` checks the value, and pydantic only sees Any: it would read the source
+# of everything that a Route is made of, which takes as long as importing a quarter of this package.
 if TYPE_CHECKING:
     Sizes: TypeAlias = Route | dict[str, str]
 else:

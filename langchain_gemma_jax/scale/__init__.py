@@ -1,6 +1,7 @@
-"""Past one machine: replicas of the server's app, kept, scaled and routed to by a system that does nothing else.
+"""More than one machine: replicas of the server's app, which a system such as Ray Serve runs, scales and routes to.
 
-Each replica is a process with an engine of its own; its event loop's thread runs what is here, and the controller's
-runs the decision how many there are. The room may import ``server`` and all below it. Only ``ray`` and ``ray_policy``
+Each replica is a process with its own engine. The code here runs in the thread of its event loop; the decision on the
+number of replicas runs in the controller's. The room may import ``server`` and all below it. Only ``ray`` and
+``ray_policy``
 import Ray.
 """

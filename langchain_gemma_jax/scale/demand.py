@@ -1,4 +1,4 @@
-"""How many replicas a load needs: from what their engines have free, and from how long the longest waits."""
+"""The number of replicas for a load, from the engines' free rows and the longest wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReplicaLoad:
-    """What one replica's engine does."""
+    """The load of one replica's engine."""
 
     running: float
     waiting: float
@@ -18,27 +18,26 @@ class ReplicaLoad:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaDemand:
-    """The rules by which replicas are wanted."""
+    """The rules that decide on the number of replicas."""
 
     rows: int
-    """Conversations that one engine computes at once."""
+    """The number of conversations that one engine computes at once."""
     busy: float = 0.75
-    """The share of the rows that is to be in use: the others are for calls that come before a new replica is there."""
+    """The share of rows that should be in use. The rest is for calls that come before a new replica is ready."""
     patience_s: float = 5.0
-    """How long a call may wait for its turn before another replica is wanted, however few calls there are."""
+    """Seconds that a call may wait before another replica is wanted, however few calls there are."""
     slack: float = 0.8
-    """How much of that share the calls may fill, at most, when there is one replica less."""
+    """The most of that share that the calls may fill once a replica has been removed."""
 
     def replicas(self, loads: Sequence[ReplicaLoad], *, now: int, queued: float = 0.0) -> int:
-        """Return how many replicas are wanted, where there are ``now``.
+        """Return the number of replicas that are wanted.
 
-        A replica that goes takes with it what it remembers of its conversations, so one is given up only where the
-        others have room to spare.
+        A removed replica loses its conversations' KV caches, so one is removed only if the others have room to spare.
 
         Args:
-            loads: of the replicas that have told.
-            now: how many there are.
-            queued: calls that no replica has taken.
+            loads: the loads of the replicas that have reported.
+            now: the number of replicas now.
+            queued: the number of calls that no replica has taken.
         """
         calls = queued + sum(load.running + load.waiting for load in loads)
         wanted = math.ceil(calls / (self.rows * self.busy))

@@ -1,4 +1,4 @@
-"""What a deployment of one model is to be like: read from the arguments of whoever starts it, and checked."""
+"""The plan of a deployment of one model, read from the arguments of its start and checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 
 ROWS = Ladders().rows[-1]  # conversations that an engine computes at once
-SHUTDOWN_SECONDS = 10.0  # for a replica, when its last call is over
+SHUTDOWN_SECONDS = 10.0  # for a replica, after its last call is over
 
 _LEAST = {"waiting": 0, "replicas": 1, "max_replicas": 1, "max_context": 2, "cpus": 0.0, "gpus": 0.0, "call_s": 1.0}
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -24,27 +24,27 @@ class DeploymentPlan:
     """A deployment of one model."""
 
     model: str = ""
-    """The model. Empty: the one that ``GEMMA_JAX_MODEL`` names, or an embedded one."""
+    """The model. Empty: ``GEMMA_JAX_MODEL``, or an embedded one."""
     replicas: int = 1
-    """The replicas, or the fewest of them."""
+    """The number of replicas, or the fewest."""
     max_replicas: int | None = None
     """The most replicas. None: their number is fixed."""
     waiting: int = ROWS
     """Calls that may wait in a replica while others are computed. One more goes to another replica."""
     call_s: float = 300.0
-    """Seconds that a call may take. A replica that has to go waits as long for those that it has."""
+    """Seconds that a call may take. A replica that is removed waits as long for its open calls."""
     max_context: int | None = None
-    """Tokens that a conversation may have, at most."""
+    """The most tokens that a conversation may have."""
     warmup: bool = True
-    """Whether a replica makes all its programs before it gets calls."""
+    """Make all programs of a replica before it gets calls."""
     api_key_file: str = ""
-    """The file of API keys, on each machine. Empty: only this machine's programs are answered, without keys."""
+    """The file of API keys, on each machine. Empty: no keys, and only programs on the same machine are answered."""
     cpus: float = 1.0
-    """Processors that are set aside for a replica."""
+    """Processors reserved for a replica."""
     gpus: float = 0.0
-    """Accelerators of a replica that Ray calls GPUs."""
+    """GPUs of a replica, in Ray's sense: any accelerator that Ray counts as one."""
     tpus: float = 0.0
-    """Chips of a replica that are TPUs."""
+    """TPU chips of a replica."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -58,10 +58,10 @@ class DeploymentPlan:
 
     @classmethod
     def read(cls, arguments: Mapping[str, Any]) -> DeploymentPlan:
-        """Return the plan that some arguments describe, which may be texts: a command line has nothing else.
+        """Return the plan that arguments describe. Their values may be texts, as on a command line.
 
         Raises:
-            InputError: one of them is not known, or its value is not possible.
+            InputError: an argument is unknown, or its value is not possible.
         """
         known = {field.name: str(field.type) for field in fields(cls)}
         if unknown := sorted(set(arguments) - set(known)):
@@ -70,23 +70,23 @@ class DeploymentPlan:
 
     @property
     def named_model(self) -> str:
-        """The model, whoever named it."""
+        """The model: from the argument, the environment or the default."""
         return self.model or default_model() or DEFAULT
 
     @property
     def deployment(self) -> str:
-        """The name of the deployment: the model's, without what a name cannot have."""
+        """The name of the deployment: the model's, with other characters replaced by "-"."""
         name = Path(self.named_model).name or "model"
         return "".join(mark if mark.isascii() and (mark.isalnum() or mark in "-_.") else "-" for mark in name)
 
     @property
     def ongoing(self) -> int:
-        """The calls that a replica takes: those that its engine computes together, and those that may wait."""
+        """The number of calls that a replica takes: those that its engine computes at once, and those that may wait."""
         return ROWS + self.waiting
 
     @property
     def drain_s(self) -> float:
-        """How long a replica that has to go is waited for."""
+        """Seconds that a removed replica has to finish its calls and shut down."""
         return self.call_s + SHUTDOWN_SECONDS
 
 

@@ -2,8 +2,8 @@
 
     serve run langchain_gemma_jax.scale.ray:app model=google/gemma-3-1b-it replicas=2
 
-Several models are several applications, each at a path of its own. A conversation stays with its replica: Ray hashes
-the header ``x-session-id``, which this package's client sends.
+Several models are several applications, each with its own path. A conversation stays with its replica: Ray hashes the
+header ``x-session-id``, which this package's client sends.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ except ImportError as error:
     raise InstallationError("Ray Serve is not installed: pip install 'langchain-gemma-jax[ray]'.") from error
 
 _STICKY = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
-_QUEUED_PER_REPLICA = 4  # times the calls that a replica takes: what may wait for one at Ray's own door
+_QUEUED_PER_REPLICA = 4  # calls that may wait in Ray's proxy, as a multiple of the calls that a replica takes
 
 
 @serve.ingress()
 class GemmaReplica:
-    """One replica, as Ray runs it. Ray routes to it when it has been made, and that is when it is ready."""
+    """One replica, run by Ray. Ray routes calls to it once ``__init__`` is done, when it is ready."""
 
     async def __init__(self, arguments: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray awaits it
-        """Load and warm up, beside the event loop."""
+        """Load the model and warm up, in another thread than the event loop's."""
         from langchain_gemma_jax.scale.replica import Replica
 
         self._replica = await asyncio.to_thread(Replica, DeploymentPlan.read(arguments))
@@ -38,11 +38,11 @@ class GemmaReplica:
         return self._replica.app
 
     async def check_health(self) -> None:
-        """Have Ray replace the replica if its engine has ended."""
+        """Raise an error if the engine has ended, so that Ray replaces the replica."""
         self._replica.check()
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
-        """Tell Ray's controller what the engine does."""
+        """Report the engine's load to Ray's controller."""
         return self._replica.load()
 
     def __del__(self) -> None:
@@ -56,10 +56,10 @@ def app(arguments: dict[str, Any]) -> serve.Application:
         serve.run(app({"model": "sprout-m", "replicas": 2}))
 
     Args:
-        arguments: what ``DeploymentPlan`` has. Texts are taken for the numbers that they spell.
+        arguments: fields of ``DeploymentPlan``. Values may be texts.
 
     Raises:
-        InputError: one of them is not known, or not possible.
+        InputError: an argument is unknown, or its value is not possible.
     """
     plan = DeploymentPlan.read(arguments)
     resources = {"TPU": plan.tpus} if plan.tpus else {}

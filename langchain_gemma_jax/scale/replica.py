@@ -1,4 +1,4 @@
-"""One replica: the engine of a process, made ready before anybody is answered, and the app that answers."""
+"""One replica: the engine of a process, ready before the first call, and the app that answers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from langchain_gemma_jax.server.readiness import Readiness
 
 
 class Replica:
-    """The engine of this process for one model. Making one takes until its weights are there, and its programs."""
+    """The engine of this process for one model. The constructor returns when weights and programs are loaded."""
 
     def __init__(self, plan: DeploymentPlan) -> None:
-        """Load and warm up.
+        """Load the model and warm up.
 
         Raises:
-            GemmaJaxError: the model cannot be had, or a setting is not possible.
+            GemmaJaxError: the model cannot be loaded, or a setting is not possible.
         """
         from langchain_gemma_jax.engine.api.process import configure
 
@@ -32,10 +32,10 @@ class Replica:
         self.app = GemmaJaxApp(ServedModels(models), keys, limits, readiness)
 
     def check(self) -> None:
-        """See that the engine can take calls.
+        """Check that the engine can take calls.
 
         Raises:
-            ClosedError: it has ended.
+            ClosedError: the engine has ended.
         """
         from langchain_gemma_jax.engine.api.process import running_engine
 
@@ -43,7 +43,7 @@ class Replica:
             raise ClosedError("The engine of this replica has ended: the replica has to be replaced.")
 
     def load(self) -> dict[str, float]:
-        """Return what the engine does, in numbers. Nothing waits for the device."""
+        """Return the engine's load. This does not wait for the device."""
         from langchain_gemma_jax.engine.api.process import running_engine
 
         if (engine := running_engine()) is None:
@@ -56,7 +56,7 @@ class Replica:
         }
 
     def close(self) -> None:
-        """End the engine: the process is about to end."""
+        """Close the engine, before the process ends."""
         from langchain_gemma_jax.engine.api.process import running_engine
 
         if (engine := running_engine()) is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from langchain_gemma_jax.chat.calling.base_models import BaseModels, BaseModelWarning
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
-from langchain_gemma_jax.engine.host.hearing import hearer
+from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.models.loading.load import load
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
@@ -44,7 +44,7 @@ def test_a_gguf_file_of_a_base_model_says_so_once(tmp_path, recwarn, said, is_ba
     assert len(found) == is_base
     heard: list[Warning] = []
     context = copy_context()
-    context.run(hearer.set, heard.append)
+    context.run(warning_sink.set, heard.append)
     for _ in range(2):  # whoever asks from elsewhere has not heard what was said here
         context.run(seen.warn, served, GemmaDialect())
     assert [type(each) for each in heard] == [BaseModelWarning] * (2 * is_base)

@@ -16,9 +16,10 @@ from langchain_gemma_jax import engine
 from langchain_gemma_jax.engine.base.events import Finished, Submitted, Timings
 
 def request(number):
-    engine().events.tell(Submitted(number, "m", "", "", 0.0))
+    engine().events.publish(Submitted(number, "m", "", "", 0.0))
     NOTES.append(f"request {number}")
-    engine().events.tell(Finished("m", "", "", "stop", False, 1, 0, 1, 0, 0, 0, 0, Timings(0, 0, 0, 0), number=number))
+    times = Timings(0, 0, 0, 0)
+    engine().events.publish(Finished("m", "", "", "stop", False, 1, 0, 1, 0, 0, 0, 0, times, number=number))
 
 for number in range(REQUESTS):
     request(number)

@@ -32,7 +32,7 @@ from langchain_gemma_jax.chat.calling.starting import clock_of
 from langchain_gemma_jax.client import exchange
 from langchain_gemma_jax.client.remote_model import answerer_at
 from langchain_gemma_jax.engine.api import process
-from langchain_gemma_jax.engine.host.hearing import hearer, warn
+from langchain_gemma_jax.engine.host.warning_sink import warn, warning_sink
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.wire.addresses import address_of
 from tests.chat.scripted import ScriptedEngine
@@ -287,7 +287,7 @@ async def test_what_the_engine_would_warn_of_in_this_process_reaches_it(tmp_path
 
     def warns() -> None:
         for kind in kinds:
-            warn(kind(f"a {kind.__name__}"), hearer.get())
+            warn(kind(f"a {kind.__name__}"), warning_sink.get())
 
     engine = ScriptedEngine(["Hello<turn|>"] * 9, before=warns)
     monkeypatch.setattr(process, "engine", lambda: engine)

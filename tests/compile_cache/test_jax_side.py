@@ -13,7 +13,7 @@ from jax._src import compilation_cache as jax_cache
 from jax._src import lib as jax_lib
 from jax.experimental.compilation_cache import compilation_cache
 
-from langchain_gemma_jax.compile_cache.jax_side import aside, quiet_loading, take_over
+from langchain_gemma_jax.compile_cache.jax_side import bypass_store, quiet_loading, take_over
 from langchain_gemma_jax.compile_cache.store import Store
 
 FUNCTIONS = ("get_file_cache", "get_executable_and_time", "put_executable_and_time")
@@ -167,8 +167,8 @@ def test_no_store_is_no_cache(pointed):
 def test_aside_the_store_is_not_used_by_this_thread(pointed):
     pointed.compile_anew()
     seen = []
-    with aside():
-        with aside():
+    with bypass_store():
+        with bypass_store():
             assert pointed.compile_anew() == ""
         assert pointed.compile_anew() == ""
         thread = threading.Thread(target=lambda: seen.append(pointed.compile_anew()))

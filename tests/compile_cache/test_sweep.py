@@ -10,8 +10,8 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.entry import digest_of, file_of, seal, unseal
 from langchain_gemma_jax.compile_cache.sweep import MANIFEST, Swept, read_manifest, sweep
-from langchain_gemma_jax.private import claims
-from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private import file_locks
+from langchain_gemma_jax.private.file_locks import give_back, take, try_hold
 from langchain_gemma_jax.private.folder import open_folder
 from tests.compile_cache.faults import watch
 
@@ -203,7 +203,7 @@ def test_what_only_looks_like_a_claim_or_a_temporary_file_is_deleted(folder, nam
 def test_one_sweeps_at_a_time_and_nobody_waits(folder, monkeypatch):
     (folder.path / "unknown").write_bytes(b"")
     hold = take(folder, "sweep.claim", patience=0)
-    monkeypatch.setattr(claims.time, "sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr(file_locks.time, "sleep", lambda _: pytest.fail("it waits"))
     assert sweep(folder, CAP) == Swept()
     monkeypatch.undo()
     assert "unknown" in files(folder)

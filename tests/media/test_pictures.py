@@ -210,7 +210,7 @@ def test_pictures_are_decoded_within_the_memory_that_all_share(monkeypatch):
     assert max(count for count, _ in most) <= 2
     assert max(held for _, held in most) <= budget.most
     assert budget.held == 0
-    assert max(converted) <= pictures._STRIP, "no copy of all of it"
+    assert max(converted) <= 1 << 20, "no copy of all of it"
 
 
 def test_a_picture_that_nobody_waits_for_is_not_decoded_to_its_end(monkeypatch):

@@ -62,8 +62,8 @@ class Ground:
         """A model comes back again and again; or more is there than may be."""
         if random.random() < 0.5:
             for _ in range(self.engine.settings.loads_per_minute + 1):
-                self.engine.events.tell(ModelEvicted(self.served.name, 1, 0.0))
-                self.engine.events.tell(ModelLoaded(self.served.name, 0.0))
+                self.engine.events.publish(ModelEvicted(self.served.name, 1, 0.0))
+                self.engine.events.publish(ModelLoaded(self.served.name, 0.0))
             self.ask(app)
         else:
             device, before = self.runner.device, self.runner.device.excess

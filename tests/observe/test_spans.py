@@ -71,14 +71,14 @@ def test_compiles_and_loads_meanwhile_are_there_too(running_of, tiny_model, prov
     engine = running_of()
     served = engine.serve(tiny_model)
     stop = trace_engine(provider)
-    engine.events.tell(ModelLoaded(served.name, 0.5))  # for somebody else, before
+    engine.events.publish(ModelLoaded(served.name, 0.5))  # for somebody else, before
     with tracer.start_as_current_span("chat"):
-        engine.events.tell(ModelLoaded(served.name, 0.001))
+        engine.events.publish(ModelLoaded(served.name, 0.001))
         generation = engine.submit(served, [60, 61, 62], greedy(30))
         pieces = iter(generation)
         next(pieces)
-        engine.events.tell(ProgramMade(served.name, "step", 0.001, fetched=False))
-        engine.events.tell(ProgramMade("another model", "step", 0.001, fetched=False))
+        engine.events.publish(ProgramMade(served.name, "step", 0.001, fetched=False))
+        engine.events.publish(ProgramMade("another model", "step", 0.001, fetched=False))
         assert len([*pieces]) > 1
     stop()
     names = [span.name for span in exporter.get_finished_spans()]

@@ -28,9 +28,20 @@ from tests.scale.host_group import two_ports
 KEY, OTHER = b"k" * 32, b"o" * 32
 
 
+_made: list[FrameSocket] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    while _made:
+        _made.pop().close()
+
+
 def ends() -> tuple[FrameSocket, FrameSocket]:
     one, other = socket.socketpair()
-    return FrameSocket(one), FrameSocket(other)
+    _made.extend((FrameSocket(one), FrameSocket(other)))
+    return _made[-2], _made[-1]
 
 
 def lines(leads_with: bytes = KEY, follows_with: bytes = KEY) -> list[object]:

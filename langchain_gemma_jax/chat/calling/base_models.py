@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.dialects import Dialect
-from langchain_gemma_jax.engine.host.hearing import hearer, warn
+from langchain_gemma_jax.engine.host.warning_sink import warn, warning_sink
 from langchain_gemma_jax.errors import CheckpointError, InputError
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 
@@ -33,20 +33,20 @@ class BaseModels:
 
     def warn(self, served: Served, dialect: Dialect) -> None:
         """Say that a model that is chatted with seems to be a base model: once, or to each who hears of their call."""
-        hears = hearer.get()
+        sink = warning_sink.get()
         with self._lock:
             first = served not in self._seen
             if first:
                 self._seen[served] = is_base_model(served, dialect)
             known = self._seen[served]
-        if known and (first or hears is not None):
+        if known and (first or sink is not None):
             warning = BaseModelWarning(
                 f"{served.name} seems to be a base model: there is no chat template in its files, and no turn's end "
                 f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "
                 "chat it says what comes to mind. Take the model that was tuned for chats, whose name often ends in "
                 "-it; or continue texts with GemmaJaxLLM."
             )
-            warn(warning, hears, stacklevel=2)
+            warn(warning, sink, stacklevel=2)
 
 
 def is_base_model(served: Served, dialect: Dialect) -> bool:

@@ -73,7 +73,7 @@ class CallStart:
         options = self._options
         if (step := options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
-            engine().events.tell(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
+            engine().events.publish(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
         asks = Asking(options.app, options.guards)
         arriving = engine().arriving(options.model, options.how_to_load, self._clock, asks)
         steps = _named(arriving, options.model)

@@ -1,5 +1,5 @@
-"""What every chat format takes and gives: messages and tools, a prompt in pieces, events of what a model writes.
+"""The input and output of every chat format: messages and tools, prompts in pieces, events of a model's output.
 
-Plain values without a framework's classes, made and read in the caller's thread. The room may import
+Plain values, no framework's classes, made and read in the caller's thread. The room may import
 ``grammar.json_value``, the blocks of ``media``, and ``errors``.
 """

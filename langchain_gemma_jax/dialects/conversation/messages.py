@@ -1,4 +1,4 @@
-"""A conversation as dialects see it: plain frozen values, no framework's classes."""
+"""Messages of a conversation, as dialects take them: plain frozen values, no framework's classes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MAX_DEPTH = 64  # of nested objects and arrays in arguments and results
 
 @dataclass(frozen=True)
 class Text:
-    """A part of a message: words that were said."""
+    """A part of a message: its text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Thinking:
-    """A part of an answer: words that the model thought."""
+    """A part of an answer: a thought of the model."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class MediaPart:
-    """A part of a message, or of a tool's result: an image, a sound or a document, which nobody has decoded yet."""
+    """A part of a message or of a tool's result: an image, a sound or a document, not decoded yet."""
 
     block: MediaBlock
 
@@ -51,9 +51,9 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gave back: a text, or any JSON value.
+    """A tool's result: a text, or any JSON value.
 
-    Which call it answers follows from ``id``. Without one it is told by ``name``, and without that by its place.
+    It belongs to the call with its ``id``. Without an id the ``name`` decides, and without a name its position.
     """
 
     value: Json
@@ -61,14 +61,14 @@ class ToolResult:
     name: str | None = None
     is_error: bool = False
     media: tuple[MediaPart, ...] = ()
-    """What the tool gave beside the value: screenshots, pages, recordings."""
+    """Media that the tool returned with the value: screenshots, pages, recordings."""
 
     @property
     def payload(self) -> Mapping[str, Json]:
-        """The result as the object that tool formats want: an object as it is, anything else under a key."""
+        """The result as the object that tool formats need: an object as it is, any other value under a key."""
         if self.is_error:
-            told = isinstance(self.value, Mapping) and "error" in self.value
-            return cast("Mapping[str, Json]", self.value) if told else {"error": self.value}
+            has_error = isinstance(self.value, Mapping) and "error" in self.value
+            return cast("Mapping[str, Json]", self.value) if has_error else {"error": self.value}
         return self.value if isinstance(self.value, Mapping) else {"value": self.value}
 
 
@@ -109,7 +109,7 @@ class Message:
         cls,
         value: Json,
         *,
-        id: str | None = None,  # noqa: A002  what everybody calls it
+        id: str | None = None,  # noqa: A002  the usual name
         name: str | None = None,
         is_error: bool = False,
         media: Sequence[MediaPart] = (),
@@ -122,7 +122,7 @@ class Message:
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
-        """The images, sounds and documents of the message, in their order."""
+        """The images, sounds and documents of the message, in order."""
         own = tuple(part for part in self.content if isinstance(part, MediaPart))
         return own if self.result is None else (*own, *self.result.media)
 
@@ -141,7 +141,7 @@ class Tool:
 
     @classmethod
     def of(cls, declared: Mapping[str, Json]) -> Tool:
-        """Return a tool that is given in OpenAI's form.
+        """Return the tool of a declaration in OpenAI's form.
 
         That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
 
@@ -163,9 +163,9 @@ class Tool:
 
 
 def result_value(text: str) -> Json:
-    """Return a tool's text as models know results: as an object, if the text is a JSON object, otherwise as it is.
+    """Return a tool's text in the form of a result: the object, if the text is a JSON object, otherwise the text.
 
-    An object of very many values stays a text, too.
+    An object with very many values also stays a text.
     """
     if not text.lstrip().startswith("{"):
         return text

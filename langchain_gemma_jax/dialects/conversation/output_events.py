@@ -1,4 +1,4 @@
-"""What a parser tells of a model's output, as it comes."""
+"""Events: a parser's reading of a model's output, while it comes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from langchain_gemma_jax.grammar.json_value import Json
 
 @dataclass(frozen=True)
 class TextDelta:
-    """More words of the answer."""
+    """More text of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ThoughtDelta:
-    """More of what the model thinks before it answers."""
+    """More of the model's thought before its answer."""
 
     text: str
 
@@ -47,10 +47,10 @@ class CallEnd:
 
 @dataclass(frozen=True)
 class Invalid:
-    """A call that cannot be understood: as it was written, what is wrong, and which tool, if that much is clear.
+    """A call that cannot be parsed: its text, the error, and the tool's name if that could be read.
 
-    It ends a call that had begun. Without a ``CallBegin`` before it, not even the name could be read. ``unfinished``:
-    the output was over before the call was.
+    It ends a call that had begun. If there was no ``CallBegin`` before it, not even the name could be read.
+    ``unfinished``: the output ended in the middle of the call.
     """
 
     raw: str
@@ -65,7 +65,7 @@ Event: TypeAlias = TextDelta | ThoughtDelta | CallBegin | ArgumentsDelta | CallE
 class StreamParser(ABC):
     """Reads one output of a model. It never raises, and takes time in proportion to the text.
 
-    However the text is split, the events are the same once adjacent deltas are joined: see ``merged``.
+    The events do not depend on how the text is split, once adjacent deltas are joined: see ``merged``.
     """
 
     @abstractmethod
@@ -74,7 +74,7 @@ class StreamParser(ABC):
 
     @abstractmethod
     def finish(self) -> list[Event]:
-        """End the output, and return the events of what was held back."""
+        """End the output, and return the events of the text that was held back."""
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

@@ -1,4 +1,4 @@
-"""A rendered conversation: pieces of text and control tokens, and where its parts begin and end."""
+"""A rendered conversation: pieces of text and control tokens, with the places where its parts begin and end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.stopping import EVERY, check, looking
 
 
 class Encoder(Protocol):
-    """As much of a tokenizer as encoding a prompt needs."""
+    """The part of a tokenizer that encoding a prompt needs."""
 
     def control_id(self, name: str) -> int | None: ...
 
@@ -20,7 +20,7 @@ class Encoder(Protocol):
 
 
 class Placed(Protocol):
-    """As much of a medium that a model was prepared for as encoding a prompt needs: words before it, and its ids."""
+    """The part of a prepared medium that encoding a prompt needs: the text before it, and its token ids."""
 
     @property
     def said(self) -> str: ...
@@ -35,16 +35,16 @@ class Placed(Protocol):
     def after(self) -> tuple[int, ...]: ...
 
 
-Placing: TypeAlias = Callable[[MediaPart], Sequence[tuple[str, Placed]]]  # each with what it is: image or audio
+Placing: TypeAlias = Callable[[MediaPart], Sequence[tuple[str, Placed]]]  # each with its kind: image or audio
 Counted: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)
 class PromptPiece:
-    """A control token by its string, or text in which nothing is one, whoever wrote it.
+    """A control token by its string, or text in which nothing is taken for a control token.
 
-    Where an image or a sound stands, ``medium`` is it, the text is the format's name for one, and ``apart`` is the text
-    that stands around what takes its place.
+    For an image or a sound, ``medium`` is the medium, the text is the format's token for one, and ``apart`` is the text
+    around the tokens that take its place.
     """
 
     text: str
@@ -55,34 +55,34 @@ class PromptPiece:
 
 @dataclass(frozen=True)
 class WrittenMessage:
-    """Which pieces of a prompt, ``pieces[start:end]``, the model wrote as one message, without the end of its turn."""
+    """A message that the model wrote: the pieces ``pieces[start:end]`` of a prompt, without the end of the turn."""
 
     message: int
     start: int
     end: int
-    thoughts: bool = False  # whether thoughts in it are still shown to the model
-    in_thought: int | None = None  # behind so many pieces its thought begins, if one is shown
+    thoughts: bool = False  # True if the prompt still has its thoughts
+    in_thought: int | None = None  # the number of pieces before its thought, if the prompt has one
 
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """A prompt's tokens. ``system`` and ``marks`` are those of the prompt, counted in tokens."""
+    """A prompt's tokens. ``system`` and ``marks`` are the rendered prompt's, counted in tokens."""
 
     ids: tuple[int, ...]
     system: int
     marks: tuple[int, ...]
-    media: tuple[tuple[int, str, Placed], ...] = ()  # each with the place of its first placeholder, and what it is
+    media: tuple[tuple[int, str, Placed], ...] = ()  # each with the index of its first placeholder, and its kind
 
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """What a model reads. ``prompt.text`` is its official format, byte for byte."""
+    """A conversation in a chat format. ``prompt.text`` is the official format, byte for byte."""
 
     pieces: tuple[PromptPiece, ...]
-    system: int = 0  # so many pieces, from the first, are the system prompt with its tools
-    marks: tuple[int, ...] = ()  # behind so many pieces a turn is complete
+    system: int = 0  # the number of pieces of the system prompt with its tools, at the beginning
+    marks: tuple[int, ...] = ()  # the numbers of pieces after which a turn is complete
     written: tuple[WrittenMessage, ...] = ()
-    in_thought: bool = False  # it ends inside a thought, so the model goes on thinking: tell the parser
+    in_thought: bool = False  # True if it ends inside a thought, which the model continues: pass it to the parser
     stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
     thought: tuple[str, str] | None = None  # the control tokens around a thought
 
@@ -92,7 +92,7 @@ class RenderedPrompt:
 
     @property
     def characters(self) -> int:
-        """How many there are in its texts, control tokens aside."""
+        """The number of characters in its text, without control tokens."""
         return sum(len(piece.text) for piece in looking(self.pieces) if not piece.is_control)
 
     def encode(
@@ -105,20 +105,19 @@ class RenderedPrompt:
         """Return the prompt's tokens.
 
         Text between two control tokens is encoded in one go, so the ids are those that the model was trained on.
-        Nothing but a piece that is a control token becomes one.
+        Only pieces that are control tokens become control tokens.
 
         Args:
             tokenizer: the model's.
-            generated: the ids that the model generated, by the number of the message that they became. They take the
-                place of what the message is rendered as, because text that is encoded anew can have other ids. An end
-                of turn at their end may be there or not. They are left out where the format no longer shows
-                the thoughts that are in them.
-            placing: gives what stands for an image or a sound; for a document, what stands for each page.
-            counted: hears how many tokens there are so far, now and then; it raises where they are too many.
+            generated: the ids that the model generated, by message number. They replace the rendered message, because
+                the same text can be encoded to other ids. They may end with an end of turn. They are not used where
+                the format no longer shows the thoughts that are in them.
+            placing: returns what takes the place of an image or a sound; for a document, of each of its pages.
+            counted: called now and then with the number of tokens so far; it raises an error if they are too many.
 
         Raises:
             UnsupportedModelError: the vocabulary lacks a control token of this format.
-            InputError: there is an image or a sound, and nothing that places it.
+            InputError: there is an image or a sound, and no ``placing``.
         """
         runs, counts, at = _Runs(tokenizer, placing, counted), {0: 0}, 0
         noted = {self.system, *self.marks}
@@ -132,7 +131,7 @@ class RenderedPrompt:
         return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media))
 
     def _add(self, runs: _Runs, counts: dict[int, int], noted: set[int], start: int, end: int) -> None:
-        """Encode some of the pieces, and note how many tokens there are at the system prompt's end and at marks."""
+        """Encode some of the pieces, and note the number of tokens at the end of the system prompt and at marks."""
         for number in looking(range(start, end)):
             if number in noted:
                 counts[number] = len(runs.done())
@@ -147,7 +146,7 @@ class RenderedPrompt:
     def _replacements(
         self, tokenizer: Encoder, generated: Mapping[int, Sequence[int]]
     ) -> Iterator[tuple[int, int, Sequence[int]]]:
-        """Give which pieces are replaced, from one up to another, and by which ids."""
+        """Yield ranges of pieces and the generated ids that replace them: (start, end, ids)."""
         stops = {tokenizer.control_id(name) for name in self.stops}
         begin, end = (tokenizer.control_id(name) for name in self.thought or ("", ""))
         done: set[int] = set()
@@ -156,9 +155,9 @@ class RenderedPrompt:
             if ids is None or (not written.thoughts and (begin in ids or end in ids)):
                 continue
             start = written.start
-            if written.in_thought is not None and begin not in ids:  # the prompt had begun the thought already
+            if written.in_thought is not None and begin not in ids:  # the prompt had already begun the thought
                 start = written.in_thought
-            if written.message in done:  # it is rendered in two places, and the first one got all the ids
+            if written.message in done:  # the message is rendered in two places, and the first one took all the ids
                 ids = ()
             done.add(written.message)
             yield start, written.end, ids[:-1] if ids and ids[-1] in stops else ids
@@ -200,7 +199,7 @@ class _Runs:
         self.done().extend(ids)
 
     def done(self) -> list[int]:
-        """Return all the ids so far. The text that comes behind is encoded apart from them."""
+        """Return all the ids so far. Text that follows is encoded separately."""
         if self._run:
             self._ids += self._tokenizer.encode_text("".join(self._run))
             self._run.clear()
@@ -216,12 +215,12 @@ class PromptWriter:
         self.marks: list[int] = []
         self.written: list[WrittenMessage] = []
         self._pieces: list[PromptPiece] = []
-        self._text: list[str] = []  # of the piece that is being written
-        self._times = 0  # that something was written
+        self._text: list[str] = []  # text of the current piece
+        self._times = 0  # the number of writes
 
     @property
     def pieces(self) -> list[PromptPiece]:
-        """The pieces so far. The text that is written from here on joins none of them."""
+        """The pieces so far. Text that follows begins a new piece."""
         if self._text:
             self._pieces.append(PromptPiece("".join(self._text)))
             self._text.clear()
@@ -237,11 +236,11 @@ class PromptWriter:
             self._text.append(text)
 
     def medium(self, part: MediaPart, name: str, apart: str = "") -> None:
-        """Write an image or a sound, which the format calls by this name, with a text around it."""
+        """Write an image or a sound: the format's token for one, with a text around it."""
         self.pieces.append(PromptPiece(name, is_control=True, medium=part, apart=apart))
 
     def cut(self) -> int:
-        """Return how many pieces there are. The text that is written from here on joins none of them."""
+        """Return the number of pieces so far. Text that follows begins a new piece."""
         return len(self.pieces)
 
     def mark(self) -> None:
@@ -249,11 +248,11 @@ class PromptWriter:
         self.marks.append(self.cut())
 
     def wrote(self, message: int, start: int, *, thoughts: bool = False, in_thought: int | None = None) -> None:
-        """Note that the model wrote a message, from piece number ``start`` up to here. See ``WrittenMessage``."""
+        """Record a message of the model, from piece number ``start`` up to here. See ``WrittenMessage``."""
         self.written.append(WrittenMessage(message, start, self.cut(), thoughts, in_thought))
 
     def _look(self) -> None:
-        """See now and then whether somebody still waits for the prompt."""
+        """Check now and then that the call was not stopped."""
         if self._times % EVERY == 0:
             check()
         self._times += 1

@@ -1,4 +1,4 @@
-"""Tools in words: how a model without a notation for calls is told of them, and how calls and results stand there."""
+"""Tools in plain text, for models without a notation for calls: declarations, calls and results."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ The tools, one a line:"""
 
 
 def declared(tools: Sequence[Tool]) -> str:
-    """Return what tells a model of the tools that it may call, and how."""
+    """Return the instructions for a model: the tools that it may call, and the form of a call."""
     return "\n".join([_HOW_TO_CALL, *map(_declaration, tools)])
 
 
 def called(words: str, calls: Sequence[ToolCall]) -> str:
-    """Return what a model said that called tools."""
+    """Return an answer that calls tools, as the model wrote it."""
     lines = [_json({"name": call.name, "parameters": call.arguments}) for call in calls]
     return "\n".join([*([words] if words else []), _block("tool_call", lines)])
 
 
 def answered(results: Sequence[tuple[str, ToolResult]]) -> str:
-    """Return the results of calls, by the names of their tools."""
+    """Return the text of the results of calls, with the names of their tools."""
     return _block("tool_result", [_result(*each) for each in results])
 
 
 def _block(kind: str, lines: Sequence[str]) -> str:
-    # JSON on one line has no line ends in it, so nothing in it can close the block.
+    # JSON on one line has no line ends, so nothing in it can close the block.
     return "\n".join([f"```{kind}", *lines, CLOSER])
 
 
@@ -56,7 +56,7 @@ def _json(value: Json) -> str:
 
 
 def _plain(value: object) -> object:
-    """A mapping of another kind than ``dict``, which ``json`` does not know."""
+    """Return a mapping as a ``dict``, the only kind that ``json`` can write."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -1,4 +1,4 @@
-"""One call as a JSON object, read as it comes: ``{"name": "...", "parameters": {...}}``."""
+"""A reader of one call as a JSON object, while it comes: ``{"name": "...", "parameters": {...}}``."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from langchain_gemma_jax.dialects.conversation.messages import MAX_DEPTH
 from langchain_gemma_jax.dialects.conversation.output_events import ArgumentsDelta, CallBegin, CallEnd, Event, Invalid
 from langchain_gemma_jax.grammar.json_value import Json
 
-PARAMETERS = ("parameters", "arguments", "args")  # what models call them
+PARAMETERS = ("parameters", "arguments", "args")  # the keys that models use
 
 _STRUCTURE = re.compile(r'["{}\[\],]')
-_DEEPER = re.compile(r'["{}\[\]]')  # inside values, commas tell nothing
-_IN_STRING = re.compile(r'(?:[^"\\]++|\\[^\x00-\x1f])*+')  # up to its end, or to a backslash that has nothing behind it
+_DEEPER = re.compile(r'["{}\[\]]')  # inside values, commas do not matter
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\[^\x00-\x1f])*+')  # up to the string's end, or to a backslash at the text's end
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}  # line ends in strings are common, and no JSON
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}  # models often write line ends in strings: invalid JSON
 
 
 class JsonCallReader:
-    """Reads one call: passes its parameters on while they come, and checks the whole object at its end."""
+    """Reads one call: emits its parameters while they come, and checks the whole object at its end."""
 
     def __init__(self) -> None:
-        self.over = False  # the object is complete, or cannot be understood
+        self.over = False  # the object is complete, or cannot be parsed
         self._raw: list[str] = []
         self._depth = 0
         self._in_string = False
-        self._escaped = False  # the text before ended with a backslash
+        self._escaped = False  # the text so far ended with a backslash
         self._token: list[str] | None = None  # a string that is a key or a value of the object itself
-        self._key: str | None = None  # whose value is being read; None: a key comes next
+        self._key: str | None = None  # the key whose value is being read; None: a key comes next
         self._keys: set[str] = set()  # of the object itself
         self._name: str | None = None
         self._begun = False
@@ -38,7 +38,7 @@ class JsonCallReader:
         self._out: list[Event] = []
 
     def text(self, text: str, at: int) -> tuple[int, list[Event]]:
-        """Read a text from a place on. Return how far it was read, and its events."""
+        """Read a text from an index on. Return the index that was reached, and the events."""
         start = at  # of what is not kept yet
         while at < len(text) and not self.over:
             if self._in_string:
@@ -46,15 +46,15 @@ class JsonCallReader:
             else:
                 start, at = self._structure(text, start, at)
         self._keep(text[start:at])
-        return at, self._taken()
+        return at, self._take_events()
 
     def end(self) -> list[Event]:
-        """End the call, as nothing comes any more, and return its last events."""
+        """End the call because the output is over, and return its last events."""
         if not self.over:
             self._fail("the call ends before its arguments do", unfinished=True)
-        return self._taken()
+        return self._take_events()
 
-    # Both of these take a place up to which the text is kept, and one up to which it is read, and give new ones.
+    # Both of these take two indices, up to which the text is kept and up to which it is read, and return new ones.
 
     def _structure(self, text: str, start: int, at: int) -> tuple[int, int]:
         found = (_STRUCTURE if self._depth == 1 else _DEEPER).search(text, at)
@@ -104,7 +104,7 @@ class JsonCallReader:
             return start, end
         if text[end] == "\\":
             self._escaped = True
-            if end + 1 < len(text):  # there is something behind it, and it was not taken
+            if end + 1 < len(text):  # a control character follows, which the pattern did not take
                 self._keep(text[start : end + 1])
                 return end + 1, end + 1
             return start, end + 1
@@ -131,7 +131,7 @@ class JsonCallReader:
             self._name = value
 
     def _check(self) -> None:
-        """Tell whether the object, which is complete, is a call."""
+        """Check that the complete object is a call, and emit its end."""
         self.over = True
         try:
             name, arguments = _call(strict_json("".join(self._raw)))
@@ -155,13 +155,15 @@ class JsonCallReader:
         self.over = True
         self._out.append(Invalid("".join(self._raw), error, self._name, unfinished))
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events, self._out = self._out, []
         return events
 
 
 def strict_json(text: str) -> Json:
-    """Return the value of a JSON text: every number finite, every string whole characters. A name's last value counts.
+    """Return the value of a JSON text. Numbers must be finite, and strings must not have half characters.
+
+    If an object has a name twice, the last value counts.
 
     Raises:
         ValueError: the text is no such JSON.

@@ -1,5 +1,6 @@
-"""The notation that models with tools of their own were trained in: declarations, calls and results by control tokens.
+"""The notation of models that were trained with tools: declarations, calls and results between control tokens.
 
-One notation with other control tokens for each format; it is written, read and held to here. Plain Python, run in the
-caller's thread. The room may import ``dialects.conversation``, ``grammar`` and ``errors``.
+The notation is the same for each format, with different control tokens; this room writes it, parses it, and has its
+grammar. Plain Python, run in the caller's thread. The room may import ``dialects.conversation``, ``grammar`` and
+``errors``.
 """

@@ -1,4 +1,4 @@
-"""Tools as native formats declare them, as the published templates print them."""
+"""Declarations of tools in native formats, exactly as the published templates print them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def declare(out: PromptWriter, notation: Notation, tool: Tool) -> None:
     """Write a tool's declaration.
 
     Raises:
-        InputError: its schema cannot be shown.
+        InputError: its schema cannot be declared.
     """
     out.control(notation.declaration[0])
     out.text(f"declaration:{tool.name}{{description:")
@@ -71,7 +71,7 @@ def _property(out: PromptWriter, notation: Notation, schema: Mapping[str, Json])
         out.text("properties:{")
         if isinstance(properties, Mapping):
             _properties(out, notation, properties, hidden=notation.hides_keywords)
-        else:  # of an object whose members are not named, the templates print what else its schema says
+        else:  # if no members are named, the templates print the schema's other keywords here
             _properties(out, notation, schema, hidden=True)
         out.text("},")
         if required := _list(schema.get("required")):

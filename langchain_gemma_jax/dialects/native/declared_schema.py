@@ -1,9 +1,9 @@
-"""JSON schemas in the little language that native declarations have.
+"""JSON schemas, reduced to the small language of native declarations.
 
-The published templates show a property's description, type, string choices, items, members, and whether it
-may be null. What else a schema can say they print wrongly or not at all: ``anyOf`` has no type, a list of
-types becomes Python's way to print it, a reference leads nowhere. So schemas are brought into that
-language first. One that is in it already stays as it is.
+The published templates show a property's description, type, string choices, items, members, and whether it may be null.
+They print everything else wrongly or not at all: ``anyOf`` has no type, a list of types is printed as Python's repr, a
+reference is not followed. So schemas are first reduced to that language. A schema that is in it already does not
+change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langchain_gemma_jax.grammar.json_value import Json
 
 DeclaredSchema: TypeAlias = dict[str, Json]
 
-MAX_NODES = 10_000  # after references are followed: a few lines of them can stand for billions
+MAX_NODES = 10_000  # after references are followed: a few lines of references can expand to billions of nodes
 MAX_LEVELS = 64
 
 _ABOUT_THE_SCHEMA = frozenset({"title", "$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"})
@@ -32,7 +32,7 @@ _TYPES: dict[type, str] = {
 
 
 def lowered(schema: Mapping[str, Json]) -> DeclaredSchema:
-    """Return the schema of a tool's parameters in the language of declarations. An empty one stays empty.
+    """Return the schema of a tool's parameters in the language of declarations. An empty schema stays empty.
 
     Raises:
         InputError: a reference that leads nowhere, or a schema that is too large or too deep.
@@ -48,14 +48,14 @@ class _Lowering:
         self._nodes = 0
 
     def node(self, schema: Json, inside: tuple[str, ...], level: int = 0) -> DeclaredSchema:
-        """Return one schema, lowered. ``inside`` are the references that led to it."""
+        """Return one schema, lowered. ``inside``: the references that led to it."""
         self._nodes += 1
         if self._nodes > MAX_NODES or level > MAX_LEVELS:
             raise InputError(
                 f"A tool's schema: expected at most {MAX_NODES:,} parts and {MAX_LEVELS} levels once its references "
                 "are followed, found more."
             )
-        if not isinstance(schema, Mapping):  # true and false are schemas too, and say nothing that can be shown
+        if not isinstance(schema, Mapping):  # true and false are schemas too, with nothing to declare
             return {}
         reference = schema.get("$ref")
         if isinstance(reference, str):
@@ -74,7 +74,7 @@ class _Lowering:
     ) -> DeclaredSchema:
         target = self._find(reference)
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        if reference in inside:  # a tree, a linked list: the first level has shown what it is made of
+        if reference in inside:  # a recursive type, such as a tree: the first level has shown its members
             shown = {key: target[key] for key in ("type", "description") if key in target}
             return _all_of([self.node(shown, inside, level + 1), self.node(rest, inside, level + 1)])
         return _all_of([self.node(target, (*inside, reference), level + 1), self.node(rest, inside, level + 1)])
@@ -98,7 +98,7 @@ class _Lowering:
             plain.setdefault("enum", [plain.pop("const")])
         _one_type(plain)
         for name in ("items", "additionalProperties"):
-            if isinstance(plain.get(name), bool):  # printed, it would look like a property of no type
+            if isinstance(plain.get(name), bool):  # printed, it would look like a property without a type
                 del plain[name]
             elif name in plain:
                 plain[name] = self.node(plain[name], inside, level + 1)
@@ -112,7 +112,7 @@ class _Lowering:
 
 
 def _one_type(schema: DeclaredSchema) -> None:
-    """Give a schema one type, in words, and say apart whether it may be null."""
+    """Reduce a schema's types to one string, with null as a separate ``nullable``."""
     enum, kinds = schema.get("enum"), schema.get("type")
     if kinds is None and isinstance(enum, list):
         kinds = list(dict.fromkeys(_TYPES.get(type(choice), "null") for choice in enum))
@@ -131,7 +131,7 @@ def _one_type(schema: DeclaredSchema) -> None:
 
 
 def _any_of(options: Sequence[DeclaredSchema]) -> DeclaredSchema:
-    """Return what can be said of a value that fits one of several schemas."""
+    """Return one schema for a value that fits at least one of several schemas."""
     named = [option for option in options if option.get("type") != "null"]
     if not named:
         return {"type": "null"}
@@ -169,7 +169,7 @@ def _either(first: DeclaredSchema, second: DeclaredSchema) -> DeclaredSchema:
 
 
 def _all_of(parts: Sequence[DeclaredSchema]) -> DeclaredSchema:
-    """Return what can be said of a value that fits several schemas. If two say the same thing, the later one counts."""
+    """Return one schema for a value that fits all of several schemas. Of equal keywords, the last one counts."""
     merged: DeclaredSchema = {}
     for part in parts:
         properties = {

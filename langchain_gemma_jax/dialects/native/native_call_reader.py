@@ -1,4 +1,4 @@
-"""One call in a native format, read as it comes: ``call:name{key:value}`` to JSON."""
+"""A reader of one call in a native format, while it comes: ``call:name{key:value}`` to JSON."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _IN_JSON_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # up to its end,
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 
-_State: TypeAlias = Callable[[str, int], int]  # takes a text from a place on, gives how far it got
+_State: TypeAlias = Callable[[str, int], int]  # reads a text from an index on, and returns the index it reached
 
 
 class CallReader:
-    """Reads one call. It is a machine whose states are methods, and looks at each character once.
+    """Reads one call: a state machine whose states are methods, and which reads each character once.
 
-    Models that are not held to a grammar slip. What they mean is taken where it is clear: words
-    without quotes are strings, JSON's own quotes are quotes, a comma too many is none, brackets that are open
-    where the call is closed are closed. Everything else makes the call invalid.
+    Models without a grammar make mistakes. These are repaired where the meaning is clear: words without quotes are
+    strings, JSON's quotes are accepted, an extra comma is ignored, and brackets that are still open at the end of the
+    call are closed. Everything else makes the call invalid.
     """
 
     def __init__(self, notation: Notation) -> None:
@@ -35,14 +35,14 @@ class CallReader:
         self._words: Mapping[str, Json] = {"true": True, "false": False, "null": None, notation.null: None}
         self._state: _State = self._in_name
         self._raw: list[str] = []  # the call as it was written
-        self._held: list[str] = []  # of a name, a key, a word or a string that is not complete
-        self._escaped = False  # behind a backslash in JSON's quotes
+        self._held: list[str] = []  # text of a name, a key, a word or a string that is not complete
+        self._escaped = False  # after a backslash in JSON's quotes
         self._open: list[dict[str, Json] | list[Json]] = []
-        self._keys: list[str] = []  # that wait for their values
+        self._keys: list[str] = []  # keys that have no value yet
         self._arguments: dict[str, Json] = {}
         self._name: str | None = None
         self._error: str | None = None
-        self._json: list[str] = []  # of the arguments, not told yet
+        self._json: list[str] = []  # text of the arguments, not emitted yet
         self._out: list[Event] = []
 
     def text(self, text: str) -> list[Event]:
@@ -50,10 +50,10 @@ class CallReader:
         at = 0
         while at < len(text):
             at = self._state(text, at)
-        return self._taken()
+        return self._take_events()
 
     def control(self, name: str) -> list[Event]:
-        """Read a control token inside the call. Only the quotes of strings belong there."""
+        """Read a control token inside the call. Only the quotes of strings are allowed there."""
         self._raw.append(name)
         if name != self._quote:
             self._fail(f"the control token {name} is inside the call")
@@ -72,27 +72,27 @@ class CallReader:
             self._hold(self._in_quoted_key)
         else:
             self._fail("there is a quote where none can be")
-        return self._taken()
+        return self._take_events()
 
     def end(self, *, closed: bool) -> list[Event]:
-        """End the call, because it was ``closed`` or because nothing comes any more, and return its last events."""
+        """End the call, because it was ``closed`` or because the output is over, and return its last events."""
         if closed and self._error is None:
             self._repair()
         unfinished = not closed and self._error is None
         if self._error is None and self._state != self._at_end:
             self._fail("the call ends before its arguments do" if self._name else "there is no tool's name")
         if self._error is None:
-            self._tell(CallEnd(self._arguments))
+            self._emit(CallEnd(self._arguments))
         else:
-            self._tell(Invalid("".join(self._raw), self._error, self._name, unfinished))
-        return self._taken()
+            self._emit(Invalid("".join(self._raw), self._error, self._name, unfinished))
+        return self._take_events()
 
     def _repair(self) -> None:
-        if self._state == self._in_name:  # `call:name`, as if there were `{}` behind it
+        if self._state == self._in_name:  # `call:name` is read as `call:name{}`
             self._begin()
         elif self._state == self._in_word:
             self._word()
-        if self._state in (self._at_key, self._behind_value):
+        if self._state in (self._at_key, self._after_value):
             while self._open and self._error is None:
                 self._close()
 
@@ -107,7 +107,7 @@ class CallReader:
         return brace + 1
 
     def _at_key(self, text: str, at: int) -> int:
-        at = _behind_space(text, at)
+        at = _skip_space(text, at)
         if at == len(text):
             return at
         if text[at] == "}":
@@ -143,7 +143,7 @@ class CallReader:
         return at
 
     def _at_colon(self, text: str, at: int) -> int:
-        at = _behind_space(text, at)
+        at = _skip_space(text, at)
         if at == len(text):
             return at
         if text[at] != ":":
@@ -152,7 +152,7 @@ class CallReader:
         return at + 1
 
     def _at_value(self, text: str, at: int) -> int:
-        at = _behind_space(text, at)
+        at = _skip_space(text, at)
         if at == len(text):
             return at
         character = text[at]
@@ -194,8 +194,8 @@ class CallReader:
         self._word()
         return end.start()
 
-    def _behind_value(self, text: str, at: int) -> int:
-        at = _behind_space(text, at)
+    def _after_value(self, text: str, at: int) -> int:
+        at = _skip_space(text, at)
         if at == len(text):
             return at
         inside = self._open[-1]
@@ -208,14 +208,14 @@ class CallReader:
         return at + 1
 
     def _at_end(self, text: str, at: int) -> int:
-        at = _behind_space(text, at)
-        return at if at == len(text) else self._fail("there is something behind the arguments")
+        at = _skip_space(text, at)
+        return at if at == len(text) else self._fail("there is something after the arguments")
 
-    def _in_ruins(self, text: str, at: int) -> int:
+    def _in_invalid(self, text: str, at: int) -> int:
         del at
         return len(text)
 
-    # What happens on the way
+    # Steps of the states
 
     def _begin(self) -> None:
         kind, colon, name = "".join(self._held).partition(":")
@@ -223,7 +223,7 @@ class CallReader:
             self._fail("it should begin with call: and a tool's name")
             return
         self._name = name.strip()
-        self._tell(CallBegin(self._name))
+        self._emit(CallBegin(self._name))
         self._enter(self._arguments)
 
     def _enter(self, container: dict[str, Json] | list[Json]) -> None:
@@ -235,7 +235,7 @@ class CallReader:
 
     def _close(self) -> None:
         self._json.append("}" if isinstance(self._open.pop(), dict) else "]")
-        self._state = self._behind_value if self._open else self._at_end
+        self._state = self._after_value if self._open else self._at_end
 
     def _key(self, key: str) -> None:
         self._json.append(("," if self._open[-1] else "") + _as_json(key) + ":")
@@ -266,7 +266,7 @@ class CallReader:
 
     def _complete(self, value: Json) -> None:
         self._put(value)
-        self._state = self._behind_value
+        self._state = self._after_value
 
     def _put(self, value: Json) -> None:
         inside = self._open[-1]
@@ -276,7 +276,7 @@ class CallReader:
             inside.append(value)
 
     def _json_string(self, text: str, at: int) -> tuple[int, str | None]:
-        """Read on in JSON's quotes. Return how far, and the string if its quotes are closed."""
+        """Read a string in JSON's quotes. Return the index that was reached, and the string if it is complete."""
         inside = _IN_JSON_STRING.match(text, at + self._escaped)
         end = inside.end() if inside else at
         self._escaped = end < len(text) and text[end] == "\\"
@@ -295,8 +295,8 @@ class CallReader:
         self._escaped = False
         self._state = state
 
-    def _tell(self, event: Event | None = None) -> None:
-        """Tell of the arguments so far, and then of an event."""
+    def _emit(self, event: Event | None = None) -> None:
+        """Emit the arguments so far, and then an event."""
         if self._json:
             self._out.append(ArgumentsDelta("".join(self._json)))
             self._json.clear()
@@ -304,13 +304,13 @@ class CallReader:
             self._out.append(event)
 
     def _fail(self, error: str) -> int:
-        """Give up on the call: from here on nothing is understood. Return a place behind any text's end."""
+        """Give up on the call, and ignore the rest of it. Return an index after the end of any text."""
         self._error = self._error or error
-        self._state = self._in_ruins
+        self._state = self._in_invalid
         return _EVERYTHING
 
-    def _taken(self) -> list[Event]:
-        self._tell()
+    def _take_events(self) -> list[Event]:
+        self._emit()
         events, self._out = self._out, []
         return events
 
@@ -318,7 +318,7 @@ class CallReader:
 _EVERYTHING = 1 << 62
 
 
-def _behind_space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     if not text[at].isspace():
         return at
     match = _SPACE.match(text, at)

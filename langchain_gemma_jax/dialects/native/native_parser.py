@@ -1,4 +1,4 @@
-"""What a model writes in a native format: words, thoughts and calls, told apart by control tokens."""
+"""A parser for output in a native format: text, thoughts and calls, which control tokens separate."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _THOUGHT = "thought"  # the first line of a thought: the channel's name
 
 
 class NativeParser(StreamParser):
-    """Tells words, thoughts and calls apart by control tokens, which no text is ever taken for."""
+    """Separates text, thoughts and calls by control tokens. Text is never taken for a control token."""
 
     def __init__(self, notation: Notation, *, in_thought: bool = False) -> None:
         self._notation = notation
         self._call: CallReader | None = None
         self._thinking = in_thought
-        self._first_line: list[str] | None = None  # of a thought, until it is complete
-        self._line_end = False  # of a thought, held back: the last one belongs to the format
-        self._behind_call = False  # where white space is no answer
+        self._first_line: list[str] | None = None  # the first line of a thought, until it is complete
+        self._line_end = False  # a thought's line end is held back: the last one belongs to the format
+        self._after_call = False  # white space here is no part of the answer
         self._ended = False
         self._out: list[Event] = []
 
@@ -33,14 +33,14 @@ class NativeParser(StreamParser):
                 self._thought(text)
             else:
                 self._text(text)
-        return self._taken()
+        return self._take_events()
 
     def finish(self) -> list[Event]:
         """See ``StreamParser.finish``."""
         if not self._ended:
             self._leave(closed=False)
         self._ended = True
-        return self._taken()
+        return self._take_events()
 
     def _control(self, name: str) -> None:
         notation = self._notation
@@ -59,22 +59,22 @@ class NativeParser(StreamParser):
             self._leave(closed=False)
             self._thinking = name == notation.thought[0]
             self._first_line = [] if self._thinking else None
-            self._behind_call = True
+            self._after_call = True
 
     def _leave(self, *, closed: bool) -> None:
-        """End the call or the thought that is going on."""
+        """End the current call or thought."""
         if self._call is not None:
             self._out += self._call.end(closed=closed)
             self._call = None
-            self._behind_call = True
+            self._after_call = True
         if self._first_line is not None:
             self._channel("".join(self._first_line))
         self._thinking = self._line_end = False
 
     def _text(self, text: str) -> None:
-        if self._behind_call:
+        if self._after_call:
             text = text.lstrip()
-            self._behind_call = not text
+            self._after_call = not text
         if text:
             self._out.append(TextDelta(text))
 
@@ -101,6 +101,6 @@ class NativeParser(StreamParser):
         if text := text.removesuffix("\n"):
             self._out.append(ThoughtDelta(text))
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events, self._out = self._out, []
         return events

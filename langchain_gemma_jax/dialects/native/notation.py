@@ -1,4 +1,4 @@
-"""How a chat format writes tools, calls and results natively: the same grammar with other control tokens."""
+"""The native notation of tools, calls and results: the same in each format, with different control tokens."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWrit
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 
-_AMBIGUOUS = re.compile(r'[:,{}\[\]]|^"')  # what a reader would take for the end of a key, or for a quoted one
+_AMBIGUOUS = re.compile(r'[:,{}\[\]]|^"')  # a reader would take these for the end of a key, or for a quoted key
 
 
 @dataclass(frozen=True)
 class Notation:
-    """The control tokens of a format, and what sets its declarations apart."""
+    """A format's control tokens, and the details in which its declarations differ."""
 
     declaration: tuple[str, str]  # around a tool's declaration
     call: tuple[str, str]
     response: tuple[str, str]
-    quote: str  # on both sides of a string. In between, everything is as it is: there are no escapes
+    quote: str  # on both sides of a string, in which there are no escapes
     stops: tuple[str, ...]
     thought: tuple[str, str] | None = None
     null: str = "null"
     shows_nullable: bool = True
     shows_empty_descriptions: bool = False
-    hides_keywords: bool = False  # properties whose names are those of a schema's own keywords are left out
+    hides_keywords: bool = False  # properties that are named like a keyword of schemas are left out
 
     def call_to(self, out: PromptWriter, name: str, arguments: Mapping[str, Json]) -> None:
         """Write ``call:name{key:value}`` between its control tokens."""
@@ -43,7 +43,7 @@ class Notation:
         out.control(self.quote)
 
     def strings(self, out: PromptWriter, texts: Sequence[Json]) -> None:
-        """Write a list that is known to be one of strings."""
+        """Write a list of strings."""
         out.text("[")
         for number, text in enumerate(texts):
             out.text("," if number else "")
@@ -54,7 +54,7 @@ class Notation:
         """Write a JSON value.
 
         Raises:
-            InputError: the value is none of JSON's, or is nested too deep.
+            InputError: the value is no JSON value, or is nested too deep.
         """
         match value:
             case None:
@@ -78,7 +78,7 @@ class Notation:
                 raise InputError(f"Arguments and results are JSON values, and this is none: {type(value).__name__}.")
 
     def key(self, out: PromptWriter, key: str, *, quoted: bool = False) -> None:
-        """Write a member's name, in quotes only where it would be taken for something else without."""
+        """Write a member's name, with quotes only if it would be ambiguous without."""
         if quoted or not _may_be_bare(key):
             self.string(out, key)
         else:
@@ -106,7 +106,7 @@ class Notation:
 
 
 def in_order(members: Mapping[str, object]) -> list[str]:
-    """Return keys in the order in which the published templates write them: by the alphabet, whatever the case."""
+    """Return keys in the order of the published templates: alphabetical, ignoring case."""
     return sorted(members, key=str.lower)
 
 

@@ -1,4 +1,4 @@
-"""The ways in which families of models write calls, told by what their templates show."""
+"""The forms in which families of models write calls, and the choice of one by the text of a template."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Literal, Node, s
 
 @dataclass(frozen=True)
 class CallForm:
-    """How calls stand in an answer: between which marks, and with which names in their JSON."""
+    """The form of calls in an answer: the marks around them, and the names in their JSON."""
 
     name: str
-    opener: str  # what begins calls; for bare JSON, how that begins
-    closer: str = ""  # what ends them; "": the end of the turn
-    arguments: str = "arguments"  # what the JSON calls them
-    around: tuple[str, str] = ("", "")  # text inside of the marks
-    each_marked: bool = True  # each call has marks of its own; else they are one list
+    opener: str  # the beginning of calls; for bare JSON, the JSON's beginning
+    closer: str = ""  # the end of calls; "": the end of the turn
+    arguments: str = "arguments"  # the JSON's key for them
+    around: tuple[str, str] = ("", "")  # text inside the marks, before and after the calls
+    each_marked: bool = True  # each call has its own marks; otherwise the marks are around a list of calls
     between: str = ""  # text between two calls
-    argument_mark: str = ""  # what stands between a name and its arguments, where they are no JSON object together
+    argument_mark: str = ""  # the mark between a name and its arguments, in forms where they are not one JSON object
     bare: bool = False  # the opener is a part of the JSON, at the beginning of the answer
 
     def check_name(self, name: str) -> None:
-        """See that a tool's name can be written.
+        """Check that this form can write a tool's name.
 
         Raises:
             InputError: the name cannot be written.
@@ -45,7 +45,7 @@ class CallForm:
 
 
 def mark(text: str, control: Collection[str]) -> Node:
-    """Return the node of a mark: a control token where the vocabulary has it as one. No text: nothing."""
+    """Return the node of a mark: a control token if the vocabulary has it, otherwise text. "" gives nothing."""
     if not text:
         return NOTHING
     return Control(text) if text in control else Literal(text)
@@ -61,7 +61,7 @@ FENCED = CallForm("fenced", OPENER, CLOSER, arguments="parameters", each_marked=
 
 
 def form_of(template: str) -> CallForm | None:
-    """Return how calls are written, by the text of a template. None: it shows no calls, or in no way known here."""
+    """Return the form of calls in a template. None: it has no calls, or in a form that is not supported here."""
     if "tools" not in template:
         return None
     if "[TOOL_CALLS]" in template:

@@ -1,4 +1,4 @@
-"""A parser of what a model writes whose calls stand between marks: words, thoughts and calls, as they come."""
+"""A parser for the output of models whose calls are between marks: text, thoughts and calls, while they come."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from langchain_gemma_jax.dialects.conversation.output_events import (
 from langchain_gemma_jax.dialects.fenced.json_call_reader import JsonCallReader
 from langchain_gemma_jax.dialects.templated.call_forms import CallForm
 
-_BETWEEN = re.compile(r"[\s,;\[\]]*")  # calls, one behind the other or in a list
+_BETWEEN = re.compile(r"[\s,;\[\]]*")  # between calls, one after the other or in a list
 
-_State: TypeAlias = Callable[[], bool]  # works on what is held, and tells whether it got on
+_State: TypeAlias = Callable[[], bool]  # works on the held text, and returns True if it should be called again
 
 
 class MarkedParser(StreamParser):
-    """Tells words, thoughts and calls apart by marks, each a control token or, where the vocabulary has none, text."""
+    """Separates text, thoughts and calls by marks: control tokens, or text for a mark that the vocabulary lacks."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class MarkedParser(StreamParser):
         self._held = ""
         self._state: _State = self._thinking if in_thought else self._outside
         self._call: JsonCallReader | None = None
-        self._named: str | None = None  # what stands where a tool's name does, before its arguments
-        self._ruins: list[str] = []
-        self._none_yet = False  # calls were begun, and there is none
-        self._began = False  # words that are no white space came, or calls
-        self._behind_mark = in_thought  # where white space is no answer
+        self._named: str | None = None  # the text before a call's arguments, where the tool's name is
+        self._invalid: list[str] = []  # text of calls that cannot be parsed
+        self._none_yet = False  # calls were opened, and none has come
+        self._began = False  # text other than white space came, or calls
+        self._after_mark = in_thought  # white space here is no part of the answer
         self._ended = False
         self._out: list[Event] = []
 
     def feed(self, text: str, is_control: bool = False) -> list[Event]:  # noqa: FBT001, FBT002
-        """See ``StreamParser.feed``. Control tokens that mark nothing here mean nothing."""
+        """See ``StreamParser.feed``. Control tokens that are no marks are ignored."""
         if not self._ended:
             if is_control:
                 self._mark(text)
@@ -55,16 +55,16 @@ class MarkedParser(StreamParser):
                 self._held += text
                 while self._state():
                     pass
-        return self._taken()
+        return self._take_events()
 
     def finish(self) -> list[Event]:
         """See ``StreamParser.finish``."""
         if not self._ended:
             self._leave(at_end=True)
             self._ended = True
-        return self._taken()
+        return self._take_events()
 
-    # States. Each takes from what is held, and gives True as long as it should be asked again.
+    # States. Each takes from the held text, and returns True if the current state should be called again.
 
     def _outside(self) -> bool:
         form = self._form
@@ -87,11 +87,11 @@ class MarkedParser(StreamParser):
         found = self._until([end] if end and end not in self._control else [], self._think)
         if found is None:
             return False
-        self._state, self._behind_mark = self._outside, True
+        self._state, self._after_mark = self._outside, True
         return True
 
     def _between(self) -> bool:
-        """Before a call, or behind one."""
+        """Read between calls: before the first, or after one."""
         form = self._form
         if form is not None and form.argument_mark:
             self._named = (self._named or "") + self._held
@@ -107,14 +107,14 @@ class MarkedParser(StreamParser):
         closer = form.closer if form else ""
         if closer and closer not in self._control:
             if self._held.startswith(closer):
-                self._leave_behind(self._held[len(closer) :])
+                self._leave_with_rest(self._held[len(closer) :])
                 return True
             if closer.startswith(self._held):
                 return False
         if form is not None and form.bare:
             self._leave()
             return True
-        self._state = self._in_ruins
+        self._state = self._in_invalid
         return True
 
     def _in_call(self) -> bool:
@@ -127,7 +127,7 @@ class MarkedParser(StreamParser):
         if call.over:
             self._call, self._state = None, self._between
             if events and isinstance(events[-1], Invalid):
-                self._none_yet, self._state = False, self._in_ruins
+                self._none_yet, self._state = False, self._in_invalid
         return call.over
 
     def _in_arguments(self) -> bool:
@@ -137,13 +137,13 @@ class MarkedParser(StreamParser):
         self._held = ""
         return False
 
-    def _in_ruins(self) -> bool:
+    def _in_invalid(self) -> bool:
         """Skip to the end of the calls."""
         closer = self._form.closer if self._form else ""
-        found = self._until([closer] if closer and closer not in self._control else [], self._ruins.append)
+        found = self._until([closer] if closer and closer not in self._control else [], self._invalid.append)
         if found is None:
             return False
-        self._leave_behind(self._held)
+        self._leave_with_rest(self._held)
         return True
 
     # Marks
@@ -168,16 +168,16 @@ class MarkedParser(StreamParser):
             if name == self._thought[0]:
                 self._enter(name)
             else:
-                self._behind_mark = True
+                self._after_mark = True
 
     def _enter(self, name: str) -> None:
         if self._thought is not None and name == self._thought[0]:
-            self._state, self._behind_mark = self._thinking, True
+            self._state, self._after_mark = self._thinking, True
             return
         self._state, self._none_yet, self._began, self._named = self._between, True, True, None
 
     def _leave(self, *, at_end: bool = False) -> None:
-        """End the words, the thought or the calls that are going on."""
+        """End the current text, thought or calls."""
         if self._state == self._outside:
             self._say(self._held)
         elif self._state == self._thinking:
@@ -187,30 +187,30 @@ class MarkedParser(StreamParser):
             self._out += self._call.end()
         elif self._state == self._in_call and self._call is not None:
             self._out += self._call.end()
-        elif self._state == self._in_ruins:
-            raw = "".join(self._ruins) + self._held
+        elif self._state == self._in_invalid:
+            raw = "".join(self._invalid) + self._held
             if self._none_yet:
                 self._out.append(Invalid(raw, "a call should be a JSON object, and this is none"))
-            self._ruins.clear()
+            self._invalid.clear()
         elif self._state == self._between and self._none_yet:
             raw = (self._named or "") + self._held
             self._out.append(Invalid(raw, "the calls end before there is one", unfinished=at_end))
         bare_rest = self._held if self._state == self._between and not self._none_yet else ""
-        behind_calls = self._state not in {self._outside, self._thinking}
+        after_calls = self._state not in {self._outside, self._thinking}
         self._held = bare_rest if self._form is not None and self._form.bare else ""
         self._call, self._none_yet, self._state = None, False, self._outside
-        self._behind_mark = self._behind_mark or behind_calls
+        self._after_mark = self._after_mark or after_calls
         if at_end and self._held:
             self._say(self._held)
 
-    def _leave_behind(self, rest: str) -> None:
-        """End the calls at a mark that is text, behind which there is more."""
+    def _leave_with_rest(self, rest: str) -> None:
+        """End the calls at a mark that is text, and go on with the text after it."""
         self._held = ""
         self._leave()
         self._held = rest
 
     def _name_is_over(self) -> bool:
-        """Begin the arguments, where the mark before them is text and has come."""
+        """Begin the arguments if the mark before them is text and has come."""
         form = self._form
         if form is None or form.argument_mark in self._control or form.argument_mark not in (self._named or ""):
             return False
@@ -223,43 +223,43 @@ class MarkedParser(StreamParser):
         self._call, self._none_yet, self._state, self._named = JsonCallReader(), False, self._in_arguments, None
         self._out += self._call.text(f'{{"name": {json.dumps(name)}, "arguments": ', 0)[1]
 
-    # What is told
+    # Events
 
-    def _until(self, marks: list[str], tell: Callable[[str], None]) -> str | None:
-        """Tell what is held up to the first of the marks, and take that away. None: it did not come yet."""
+    def _until(self, marks: list[str], emit: Callable[[str], None]) -> str | None:
+        """Emit the held text up to the first of the marks, and drop the mark. Return it, or None if none came yet."""
         places = [(at, each) for each in marks if (at := self._held.find(each)) >= 0]
         if places:
             at, found = min(places)
             before, self._held = self._held[:at], self._held[at + len(found) :]
-            tell(before)
+            emit(before)
             return found
         kept = max((_overlap(self._held, each) for each in marks), default=0)
         said, self._held = self._held[: len(self._held) - kept], self._held[len(self._held) - kept :]
         if said:
-            tell(said)
+            emit(said)
         return None
 
     def _say(self, text: str) -> None:
-        if self._behind_mark:
+        if self._after_mark:
             text = text.lstrip()
-            self._behind_mark = not text
+            self._after_mark = not text
         if text:
             self._began = self._began or not text.isspace()
             self._out.append(TextDelta(text))
 
     def _think(self, text: str) -> None:
-        if self._behind_mark:
+        if self._after_mark:
             text = text.lstrip("\n")
-            self._behind_mark = not text
+            self._after_mark = not text
         if text:
             self._out.append(ThoughtDelta(text))
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events, self._out = self._out, []
         return events
 
 
 def _overlap(text: str, wanted: str) -> int:
-    """How many of the last characters of a text may be the first ones of what is wanted."""
+    """Return the number of characters at the end of a text that may be the beginning of the wanted string."""
     longest = min(len(wanted) - 1, len(text))
     return next((length for length in range(longest, 0, -1) if text.endswith(wanted[:length])), 0)

@@ -1,4 +1,4 @@
-"""A model's chat template, rendered so that nobody's words become control tokens."""
+"""A model's chat template, rendered so that no text in a conversation becomes a control token."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiec
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.stopping import StoppedError, looking
 
-_GUARDS = "".join(map(chr, range(0xFDD0, 0xFDF0)))  # no characters: Unicode keeps them for such things as this
+_GUARDS = "".join(map(chr, range(0xFDD0, 0xFDF0)))  # noncharacters: Unicode reserves them for internal use
 
 
 class Guarded:
-    """Data for a template, with a mark inside of everything that could be taken for a control token.
+    """Data for a template, with a guard character in everything that could be taken for a control token.
 
-    A template copies words of users, tools and models into its text. Where they hold the string of a control token,
-    it is broken by a character that stands nowhere in the data, and mended when the control tokens were told apart.
+    A template copies text of users, tools and models. If that has the string of a control token, the string is broken
+    up by a character that is nowhere in the data. The character is removed again after the rendered text has been
+    split into control tokens and text.
     """
 
     def __init__(self, control: Collection[str], data: object) -> None:
@@ -33,7 +34,7 @@ class Guarded:
         self.data = self._guarded(data)
 
     def pieces(self, text: str) -> Iterator[PromptPiece]:
-        """Take a rendered text apart: the template's control tokens, and text in which nothing is one."""
+        """Split a rendered text into the template's control tokens and text."""
         done = 0
         for match in self._control.finditer(text):
             if before := self._mended(text[done : match.start()]):
@@ -86,10 +87,10 @@ def render(
     names: Mapping[str, str],
     **variables: bool,
 ) -> str:
-    """Return a conversation as a template has it, rendered by transformers in its sandbox.
+    """Return a conversation, rendered with a template by transformers in its sandbox.
 
     Raises:
-        InputError: the template refuses the conversation, or is none.
+        InputError: the template refuses the conversation, or is no valid template.
     """
     from transformers.utils.chat_template_utils import render_jinja_template
 

@@ -200,9 +200,9 @@ class Engine:
             known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
         )
         generation, asked = Generation(request, self._owner.refuse_waiting, self._owner.standstills), request.asked
-        self.events.tell(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
+        self.events.publish(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
         if not self._owner.offer(request, most := self.settings.max_waiting):
-            self.events.tell(Refused(asked.number, served.name, scope, asked.app))
+            self.events.publish(Refused(asked.number, served.name, scope, asked.app))
             raise BusyError(
                 f"{most} requests wait already. Try again when some are done, or let more wait: "
                 "configure(max_waiting=...)."

@@ -22,13 +22,13 @@ import numpy.typing as npt
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.loads_under_way import Load
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, WAITING, ModelLoader, left, no_room, until_when
-from langchain_gemma_jax.engine.base.checks import checked_prompt, no_embedder, tokens
+from langchain_gemma_jax.engine.base.checks import checked_prompt, checked_token_count, no_embedder
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.ladders import TextLadder
 from langchain_gemma_jax.engine.base.settings import checked_seconds
 from langchain_gemma_jax.engine.executables.warmup import Warmup, first_answer, needed, needed_for_texts, warm
 from langchain_gemma_jax.engine.host.error_copies import again
-from langchain_gemma_jax.engine.host.gc_pause import collected_later, let_go
+from langchain_gemma_jax.engine.host.gc_pause import collected_later, free_deleted_arrays
 from langchain_gemma_jax.engine.requests.clock import ADVICE, Clock, Steps
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
@@ -155,7 +155,7 @@ class ModelApi:
                 return text_vectors_of(runner, ladder, checked, self._owner.call, clock, stop)
 
     def warmup(self, served: Served, max_context: int | None, clock: Clock, *, progress: bool | None) -> Warmup:
-        if max_context is not None and tokens(max_context) > served.max_context:
+        if max_context is not None and checked_token_count(max_context) > served.max_context:
             raise InputError(
                 f"max_context: {served.name} can have up to {served.max_context} tokens here; found {max_context}."
             )
@@ -167,7 +167,7 @@ class ModelApi:
         served = known.served
         with self._hold_one(served, WAIT_SECONDS if clock.left is None else clock.left):
             runner = self._models.runners[served]
-            limit = served.max_context if max_context is None else tokens(max_context)
+            limit = served.max_context if max_context is None else checked_token_count(max_context)
             if not served.model.architecture.embeds:
                 keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
                 first = first_answer(runner.ladders)
@@ -303,7 +303,7 @@ class ModelApi:
         owner.evictor.leave(known)
         if known.files is not None:
             served.model.close()
-            let_go()
+            free_deleted_arrays()
         owner.evictor.publish()
 
 

@@ -16,7 +16,7 @@ from langchain_gemma_jax.compile_cache.everywhere import nothing_kept
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
-from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Asking, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics

@@ -95,7 +95,7 @@ class RequestMaker:
             system=system,
             app=asked_by.app,
             guards=asked_by.guards,
-            hears=asked_by.hears,
+            warn_to=asked_by.warn_to,
             deadline=deadline,
             banned=banned,
         )

@@ -68,7 +68,7 @@ class DeviceShare:
     def others(self) -> list[KvStore]:
         # By what is served, not by runner: in a circle of references, weights stay until the next collection.
         served = self.known.served
-        return [runner.kv_store for runner in self.models.beside(served, served.model.placement)]
+        return [runner.kv_store for runner in self.models.others_at(served, served.model.placement)]
 
     def take_beside(self, nbytes: int) -> bool:
         """Have room for so many bytes of encoders, from now on: idle conversations go for it, then idle models."""

@@ -1,4 +1,4 @@
 """Plain values that every room of the engine may use: options, settings, ladders, counters, limits.
 
-No arrays and no threads of its own; any thread may read. The room may import ``host``.
+It has no arrays and no threads; any thread may read. The room may import ``host``.
 """

@@ -14,10 +14,10 @@ _LOWER = {unit.lower(): size for unit, size in _UNITS.items()}
 
 
 def parse_bytes(name: str, value: object) -> int:
-    """A number of bytes, at least one.
+    """Return the number of bytes that a value stands for, at least one.
 
     Raises:
-        InputError: it is none. ``name`` is what the caller calls it.
+        InputError: the value is no number of bytes. ``name`` is the caller's name for it.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         found = value
@@ -34,7 +34,7 @@ def parse_bytes(name: str, value: object) -> int:
 
 
 def show_bytes(count: int) -> str:
-    """Return a number of bytes as people read it, as in ``1.5 GiB``."""
+    """Return a number of bytes as a text for people, such as ``1.5 GiB``."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while abs(size) >= 1024 and len(units) > 1:
         size /= 1024

@@ -1,4 +1,4 @@
-"""What callers of the engine may ask for: checked before anything happens, with a message that says what to do."""
+"""Checks of callers' arguments, made before anything happens, with messages that say what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import ContextLengthError, InputError, Unsupport
 
 
 def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
-    """How to sample; by default as ``Sampling()`` says."""
+    """Return the sampling options, checked; None gives ``Sampling()``."""
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
@@ -27,19 +27,19 @@ def checked_sampling(sampling: object, vocabulary: int) -> Sampling:
 
 
 def checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
-    """The ids, copied: the caller may do with its own what it likes."""
+    """Return a copy of the token ids, checked. The caller may change its own list afterwards."""
     expected = f"prompt: expected a sequence of token ids from 0 to {vocabulary - 1}"
     if isinstance(prompt, str | bytes | bytearray) or not isinstance(prompt, Iterable) or not isinstance(prompt, Sized):
         raise InputError(f"{expected}, found {type(prompt).__name__}.")
     try:
         length = len(prompt)
-        if length >= context:  # before a list of millions is looked at
+        if length >= context:  # checked first, so that a list of millions is not copied
             raise ContextLengthError(length, context - 1)
         given = list(prompt)
         ids = array("i", given)
     except (TypeError, OverflowError) as error:
         raise InputError(f"{expected}, found {type(prompt).__name__}: {error}.") from error
-    if any(isinstance(token, bool) for token in given):  # which Python takes for 0 and 1
+    if any(isinstance(token, bool) for token in given):  # Python takes them for 0 and 1
         raise InputError(f"{expected}, found True or False among them.")
     if not ids:
         raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
@@ -58,7 +58,7 @@ def check_place(scope: object, system: object, tokens: int) -> None:
 
 
 def no_embedder(name: str) -> UnsupportedModelError:
-    """The error of whoever wants vectors of a model that writes."""
+    """Return the error for a caller that wants vectors of a model that generates text."""
     return UnsupportedModelError(
         f"{name!r} reads texts to go on with them, and makes no vectors of them. Take an embedding model, such as "
         "google/embeddinggemma-300m."
@@ -66,22 +66,22 @@ def no_embedder(name: str) -> UnsupportedModelError:
 
 
 def no_writer(name: str) -> UnsupportedModelError:
-    """The error of whoever wants an answer of a model that makes vectors."""
+    """Return the error for a caller that wants an answer of a model that makes vectors."""
     return UnsupportedModelError(
         f"{name!r} makes vectors of texts, and cannot answer. Use it with GemmaJaxEmbeddings, and take another model "
         "to talk to, such as google/gemma-3-1b-it."
     )
 
 
-def tokens(count: object) -> int:
-    """A number of tokens."""
+def checked_token_count(count: object) -> int:
+    """Return a number of tokens, checked."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"max_context: expected a whole number of tokens, from 1, or None, found {count!r}.")
     return count
 
 
-def seconds(timeout: object) -> float:
-    """A time limit."""
+def checked_timeout(timeout: object) -> float:
+    """Return a time limit in seconds, checked."""
     # NumPy registers its numbers as Real, which has no order for a type checker.
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= cast("float", timeout) < 2**31:
         raise InputError(f"timeout: expected seconds from 0 to 2**31, or None, found {timeout!r}.")

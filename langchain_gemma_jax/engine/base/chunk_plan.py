@@ -1,14 +1,14 @@
-"""How to cut a prompt into chunks from a ladder, at the least cost.
+"""The cheapest division of a prompt into chunks of a ladder's sizes.
 
-Chunks that cover ``count`` tokens and fit ``room`` slots have sizes with a sum from the one to the
-other; their order does not matter to the cost. The least cost of each exact sum is an
-unbounded knapsack, in a table that is made once for a ladder and its costs.
+Chunks that cover ``count`` tokens and fit ``room`` slots have sizes with a sum from ``count`` to ``room``; their order
+does not change the cost. The least cost of each exact sum is an unbounded knapsack problem, solved in a table that is
+made once for a ladder and its costs.
 
-The table stays short: let ``best`` be the size that costs least per token, all sizes in units of their
-greatest common divisor. Among any ``best`` chunks of other sizes there are some whose sum is a
-multiple of ``best`` (two of their running sums leave the same remainder); chunks of size ``best``
-can take their place at no more cost. So there is a cheapest plan with fewer than ``best`` others,
-and beyond what those can sum up to, each further ``best`` tokens are one more chunk of that size.
+The table stays short. Let ``best`` be the size with the least cost per token, with all sizes in units of their greatest
+common divisor. Among any ``best`` chunks of other sizes there are some whose sum is a multiple of ``best`` (two of
+their running sums leave the same remainder), and chunks of size ``best`` can replace those at no more cost. So there is
+a cheapest plan with fewer than ``best`` chunks of other sizes, and beyond the largest sum of those, each further
+``best`` tokens are one more chunk of size ``best``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from langchain_gemma_jax.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Tokens that are read at once: ``tokens`` real ones in a program of ``size``."""
+    """A chunk of a prompt that is read at once: ``tokens`` real tokens in a program for ``size`` tokens."""
 
     tokens: int
     size: int
 
 
 def plan(sizes: tuple[int, ...], count: int, room: int, most_room: int, cost: Callable[[int], float]) -> list[Chunk]:
-    """The cheapest chunks for ``count`` tokens that fit ``room`` slots, padding included; only the last is padded.
+    """Return the cheapest chunks for ``count`` tokens that fit ``room`` slots, padding included.
 
-    There has to be a plan: the smallest size is at most ``room - count + 1``. ``most_room`` is the largest room that
-    will ever be asked for. Of plans that cost the same, the one with the least padding is chosen.
+    Only the last chunk is padded. A plan must exist: the smallest size is at most ``room - count + 1``. ``most_room``
+    is the largest ``room`` of all calls. Among plans of equal cost, the one with the least padding is chosen.
 
     Raises:
         InputError: the cost of a size is not a positive number.
@@ -46,7 +46,7 @@ def plan(sizes: tuple[int, ...], count: int, room: int, most_room: int, cost: Ca
     table = _table(sizes, costs, most_room)
     first = count + -count % table.unit
     _, total = min((table.cost(total), total) for total in range(first, min(room, count + sizes[-1]) + 1, table.unit))
-    # As every chunk costs something, none is all padding: without it there would be a cheaper plan.
+    # Every chunk costs something, so no chunk is all padding: the plan without it would be cheaper.
     chunks = sorted(table.chunks(total), reverse=True)
     full = [Chunk(size, size) for size in chunks[:-1]]
     return [*full, Chunk(count - sum(chunks[:-1]), chunks[-1])]
@@ -61,7 +61,7 @@ class _Table:
         _, best, self._best_cost = min(by_rate)
         self._best = -best
         others = [size for size in sizes if size != self._best]
-        # Sums from here on are made of one chunk more of the best size, if they can occur at all.
+        # Sums from here on need one more chunk of the best size.
         self._limit = min((self._best // self.unit - 1) * max(others, default=0) + self._best, most_room)
         self._units = self._limit // self.unit
         self._least: list[float] = [0.0]
@@ -74,17 +74,17 @@ class _Table:
             self._last.append(last)
 
     def _split(self, total: int) -> tuple[int, int]:
-        """How many chunks of the best size a sum is beyond the table, and the sum without them, in units."""
+        """Return the number of best-size chunks by which a sum is beyond the table, and the rest of it in units."""
         surplus = max(0, -(-(total - self._limit) // self._best))
         return surplus, (total - surplus * self._best) // self.unit
 
     def cost(self, total: int) -> float:
-        """Infinite if no chunks have that sum."""
+        """Return the least cost of a sum; infinity if no chunks have that sum."""
         surplus, rest = self._split(total)
         return surplus * self._best_cost + self._least[rest]
 
     def chunks(self, total: int) -> list[int]:
-        """The sizes of a cheapest plan."""
+        """Return the sizes of a cheapest plan."""
         surplus, rest = self._split(total)
         found = [self._best] * surplus
         while rest:

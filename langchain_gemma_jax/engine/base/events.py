@@ -1,8 +1,9 @@
-"""What happened, as records; and who wants to hear of it.
+"""Records of the engine's events, and the listeners that receive them.
 
-The engine tells of each thing once, where it happens. Counters, exporters and users' own functions read the records and
-change nothing. A reader is called at once, on the thread on which it happened: for ``Finished`` the owner thread,
-which runs the device. So it has to return at once, and put aside what takes longer. Times are ``time.monotonic()``'s.
+The engine publishes each event once, where it happens. Counters, exporters and users' functions read the records and
+change nothing. A listener is called at once, on the thread of the event: for ``Finished``, that is the owner thread,
+which runs the device. So a listener must return at once, and do longer work on another thread. Times are from
+``time.monotonic()``.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Timings:
-    """Where a request's time went, in seconds, as the owner thread saw it."""
+    """The durations of a request's phases, in seconds, measured by the owner thread."""
 
-    queued_s: float  # until its first chunk was begun
-    prefill_s: float  # from there to the first token that the model chose
-    first_token_s: float  # from submission; a token that a grammar forces comes before anything is read
+    queued_s: float  # from submission until its first chunk was begun
+    prefill_s: float  # from then to the first token that the model chose
+    first_token_s: float  # from submission; a token that a grammar forces comes before any chunk is read
     total_s: float
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A request is over, well or not."""
+    """A request is over, successfully or not."""
 
     model: str
     scope: str
@@ -41,17 +42,17 @@ class Finished:
     drafted_tokens: int
     accepted_tokens: int
     forced_tokens: int
-    compiled: int  # programs that were compiled meanwhile, for whichever request
+    compiled: int  # programs that were compiled while it ran, for any request
     timings: Timings
-    number: int = 0  # the request's, as its ``Submitted`` has it
-    cold: bool = False  # programs were asked for that had never run in this process
-    token_s: tuple[float, ...] = ()  # what each token but the first took, in their order
+    number: int = 0  # the request's number, as in its ``Submitted``
+    cold: bool = False  # it needed programs that had never run in this process
+    token_s: tuple[float, ...] = ()  # the seconds of each token but the first, in order
     at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """A request was handed to the engine. Told in its caller's thread and context."""
+    """A request was submitted to the engine. Published in its caller's thread and context."""
 
     number: int
     model: str
@@ -62,7 +63,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Refused:
-    """A request was not taken: too many wait. Told in its caller's thread."""
+    """A request was refused because too many wait. Published in its caller's thread."""
 
     number: int
     model: str
@@ -72,7 +73,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class ProgramMade:
-    """A program was compiled, or fetched from the disk. Told in the thread that did so."""
+    """A program was compiled, or fetched from the disk. Published in the thread that did so."""
 
     model: str
     kind: str  # "read", "step", ...
@@ -92,7 +93,7 @@ class ModelLoaded:
 
 @dataclass(frozen=True)
 class ModelEvicted:
-    """A model left memory, to make room or because nobody used it."""
+    """A model left memory, to make room or because it was not used."""
 
     model: str
     nbytes: int
@@ -102,16 +103,16 @@ class ModelEvicted:
 
 @dataclass(frozen=True)
 class Tripped:
-    """A guard saw what it watches for. Told in the thread in which that happened."""
+    """A guard was tripped. Published in the thread in which that happened."""
 
     guard: str  # "recompile", "transfer", "residency" or "cold_start"
     app: str
     reason: str
-    advice: str  # what to do
-    policy: str  # what is done about it
+    advice: str  # advice for the user
+    policy: str  # the policy of the guard
     model: str = ""
-    nbytes: int = 0  # that were copied, or are too many
-    site: str = ""  # the line of the user's code; empty: the engine's own
+    nbytes: int = 0  # the bytes that were copied, or that are too many
+    site: str = ""  # the line of the user's code; empty: the engine's own code
     at: float = field(default_factory=time.monotonic)
 
     def __str__(self) -> str:
@@ -121,37 +122,37 @@ class Tripped:
 
 @dataclass(frozen=True)
 class StepRouted:
-    """A step of an agent was given to one of several sizes."""
+    """A step of an agent was routed to one of several sizes."""
 
     size: str
-    switched: bool  # it is another size than the step before had
-    escalated: bool  # a smaller size's answer was not taken
+    switched: bool  # another size than that of the step before
+    escalated: bool  # a smaller size's answer was rejected
 
 
 Record = TypeVar("Record")
 
 
 class Events:
-    """The readers of an engine's records."""
+    """The listeners to an engine's records."""
 
     def __init__(self) -> None:
-        self._readers: tuple[tuple[type[Any], Callable[[Any], None]], ...] = ()
+        self._listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = ()
 
-    def subscribe(self, kind: type[Record], reader: Callable[[Record], None]) -> Callable[[], None]:
-        """Call a reader with each record of a kind, from now on. Returns what ends that."""
-        entry = (kind, reader)
-        self._readers = (*self._readers, entry)  # replaced, not changed: whoever is told something goes on undisturbed
+    def subscribe(self, kind: type[Record], listener: Callable[[Record], None]) -> Callable[[], None]:
+        """Call a listener with each record of a kind from now on. Return a function that ends this."""
+        entry = (kind, listener)
+        self._listeners = (*self._listeners, entry)  # replaced, not changed: another thread may be iterating over it
 
         def unsubscribe() -> None:
-            self._readers = tuple(each for each in self._readers if each is not entry)
+            self._listeners = tuple(each for each in self._listeners if each is not entry)
 
         return unsubscribe
 
-    def tell(self, record: object) -> None:
-        """Hand a record to those who read its kind. Nothing that a reader raises gets out of here."""
-        for kind, reader in self._readers:
+    def publish(self, record: object) -> None:
+        """Publish a record: call the listeners to its kind. Their exceptions are logged, and go no further."""
+        for kind, listener in self._listeners:
             if isinstance(record, kind):
                 try:
-                    reader(record)
-                except Exception as error:  # noqa: BLE001  a reader's mistake must not end the engine
-                    _log.warning("a reader of %s records raised %s", kind.__name__, type(error).__name__)
+                    listener(record)
+                except Exception as error:  # noqa: BLE001  a listener's mistake must not end the engine
+                    _log.warning("a listener to %s records raised %s", kind.__name__, type(error).__name__)

@@ -1,8 +1,8 @@
-"""Guards watch for the four costs that this engine promises away, and count, warn, refuse, or tell a function.
+"""Guards watch for the four costs that this engine promises to avoid. A trip is counted, and then the policy applies.
 
-*recompile*: a program that the ladders do not account for, or one that is first asked for after ``warmup``.
-*transfer*: host memory that is handed to a program as it is. *residency*: models over the budget, or one that is
-evicted and loaded over and over. *cold start*: a deadline that passes before what has to be compiled is.
+*recompile*: a program that is not on the ladders, or one that is first needed after ``warmup``. *transfer*: host memory
+that is passed to a program directly. *residency*: models over the budget, or one that is evicted and loaded again and
+again. *cold start*: a deadline that is shorter than compiling takes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Protocol
 
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
-from langchain_gemma_jax.engine.host.hearing import Hearer, hearer, warn
 from langchain_gemma_jax.engine.host.own_log import show_problem
+from langchain_gemma_jax.engine.host.warning_sink import WarningSink, warn, warning_sink
 from langchain_gemma_jax.errors import GuardError, InputError
 
 POLICIES = ("off", "warn", "raise", "callback")
-MOST_APPS = 100  # whose trips are counted apart; those of all others are together
+MOST_APPS = 100  # applications with counters of their own; all others share one
 OTHERS = "(others)"
 MINUTE = 60.0
 
@@ -34,7 +34,7 @@ class GuardWarning(UserWarning):
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """What each guard does when it is tripped: "off", "warn", "raise" or "callback"."""
+    """The policy of each guard: "off", "warn", "raise" or "callback"."""
 
     recompile: str = "warn"
     transfer: str = "warn"
@@ -43,7 +43,7 @@ class Policies:
 
     @classmethod
     def of(cls, given: object, rest: Policies | None = None) -> Policies:
-        """Return the policies that a setting means: one for all guards, or some by name and the others as in ``rest``.
+        """Return the policies of a setting: one for all guards, or some by name, with the others from ``rest``.
 
         Raises:
             InputError: there is no such guard, or no such policy.
@@ -72,20 +72,20 @@ def _checked(policy: object) -> str:
 
 
 class Asker(Protocol):
-    """Whoever something is done for: a request is one."""
+    """The one that work is done for, such as a request."""
 
     @property
     def app(self) -> str: ...
 
     @property
-    def guards(self) -> object: ...  # some policies of its own; None: as configured
+    def guards(self) -> object: ...  # policies of its own; None: as configured
 
     @property
-    def hears(self) -> Hearer | None: ...  # who is told of warnings; None: they are shown here
+    def warn_to(self) -> WarningSink | None: ...  # the receiver of warnings; None: they are shown in this process
 
 
 class SeenRequest(Asker, Protocol):
-    """What a request asks for, as far as guards look at it."""
+    """The part of a request's arguments that guards read."""
 
     @property
     def model(self) -> Hashable: ...
@@ -95,21 +95,21 @@ class SeenRequest(Asker, Protocol):
 
 
 class CompileCost(NamedTuple):
-    """What compiling takes."""
+    """The time that compiling takes."""
 
     seconds: float
-    measured: bool = True  # on this machine; else it is what that took elsewhere
+    measured: bool = True  # on this machine; False: an estimate from other machines
 
 
 class Begun(Protocol):
-    """How far a request is, as far as guards look at it."""
+    """The part of a request's progress that guards use."""
 
     watched: bool
     cold: bool
 
 
 class Asks(Protocol):
-    """A request, as far as guards look at it."""
+    """The part of a request that guards use."""
 
     @property
     def asked(self) -> SeenRequest: ...
@@ -120,20 +120,20 @@ class Asks(Protocol):
 
 @dataclass(frozen=True)
 class Asking:
-    """An application, and how its guards are set: for all that is asked in a context."""
+    """An application with its guards' policies, for all requests that are made in a context."""
 
     app: str = ""
     guards: object = None
-    hears: Hearer | None = None
+    warn_to: WarningSink | None = None
 
 
-NOBODY = Asking()
-asking: ContextVar[Asking] = ContextVar("asking", default=NOBODY)
-"""Who asks in this thread or task, where the call itself does not say."""
+_NO_ASKING = Asking()
+asking: ContextVar[Asking] = ContextVar("asking", default=_NO_ASKING)
+"""The application of this thread or task, for calls that do not name one."""
 
 
 class GuardSettings(Protocol):
-    """The settings that guards go by, as they are now."""
+    """The current settings of guards."""
 
     @property
     def guards(self) -> object: ...
@@ -146,7 +146,7 @@ class GuardSettings(Protocol):
 
 
 class Trips:
-    """How often guards were tripped: by kind, and by kind and application. Any thread may add to it."""
+    """Counts of guards' trips, by kind, and by kind and application. Any thread may add to it."""
 
     def __init__(self) -> None:
         self.by_kind: dict[str, int] = {}
@@ -155,7 +155,7 @@ class Trips:
         self._lock = threading.RLock()  # a signal handler may come a second time
 
     def add(self, record: Tripped) -> None:
-        """Count one."""
+        """Count one trip by guard and app."""
         with self._lock:
             if len(self._apps) < MOST_APPS:
                 self._apps.add(record.app)
@@ -184,14 +184,14 @@ class Guards:
     events: Events = field(default_factory=Events)
     trips: Trips = field(default_factory=Trips)
     _evicted: set[str] = field(default_factory=set)
-    _returned: dict[str, deque[float]] = field(default_factory=dict)  # when evicted models came back
+    _returned: dict[str, deque[float]] = field(default_factory=dict)  # the times at which evicted models came back
 
     def __post_init__(self) -> None:
         self.events.subscribe(ModelEvicted, self._note_evicted)
         self.events.subscribe(ModelLoaded, self._note_loaded)
 
     def policy(self, kind: str, asker: Asker | None = None) -> str:
-        """What is done if this guard is tripped by what was asked for."""
+        """Return the policy of a guard for this asker."""
         policies = Policies.of(self.settings().guards)
         if asker is not None and asker.guards is not None:
             policies = Policies.of(asker.guards, policies)
@@ -199,13 +199,13 @@ class Guards:
         return policy
 
     def asked_by(self, app: str, guards: object) -> Asking:
-        """Return who asks: as the call says or, where it does not, as the ``guard`` does which it is made in.
+        """Return the application and policies of a call: its own or, if not given, those of the ``guard`` around it.
 
         Raises:
             InputError: there is no such guard or policy, or no function for "callback".
         """
         asks = asking.get()
-        found = Asking(app or asks.app, asks.guards if guards is None else guards, hearer.get())
+        found = Asking(app or asks.app, asks.guards if guards is None else guards, warning_sink.get())
         if found.guards is not None:
             policies = Policies.of(found.guards)
             if "callback" in vars(policies).values() and self.settings().on_trip is None:
@@ -213,13 +213,13 @@ class Guards:
         return found
 
     def trip(self, kind: str, reason: str, asker: Asker | None = None, **details: Any) -> None:
-        """Count what a guard watches for, tell of it, and do what its policy says.
+        """Count a trip, publish it, and apply the guard's policy.
 
         Args:
-            kind: which guard.
-            reason: what was seen.
-            asker: whose request it was.
-            details: those of ``Tripped``: ``advice``, ``model``, ``nbytes``, ``site``.
+            kind: the guard.
+            reason: the observation.
+            asker: the request, if it was one.
+            details: fields of ``Tripped``: ``advice``, ``model``, ``nbytes``, ``site``.
 
         Raises:
             GuardError: the policy is "raise", or warnings are errors in this process.
@@ -229,26 +229,26 @@ class Guards:
         app = "" if asker is None else asker.app
         record = Tripped(kind, app, reason, details.pop("advice", ""), policy, **details)
         self.trips.add(record)
-        self.events.tell(record)
-        react(record, self.settings().on_trip, None if asker is None else asker.hears)
+        self.events.publish(record)
+        react(record, self.settings().on_trip, None if asker is None else asker.warn_to)
 
     def begins(self, request: Asks, excess: Callable[[], int], cold_cost: Callable[[], CompileCost]) -> None:
-        """Look at a request before anything is done for it: whether its model thrashes, and its deadline is possible.
+        """Check a request before any work for it: that its model does not thrash, and that its deadline is possible.
 
         Args:
-            request: who asks.
-            excess: bytes that are in memory over the budget.
-            cold_cost: what compiling what it needs will take.
+            request: the request.
+            excess: returns the bytes in memory over the budget.
+            cold_cost: returns the cost of compiling what it needs.
 
         Raises:
-            GuardError: a guard says so.
+            GuardError: a guard was tripped whose policy is "raise".
         """
         if request.progress.watched:
             return
         request.progress.watched = True
         model: str = getattr(request.asked.model, "name", "")
         if (count := self._loads_within_a_minute(model)) > (most := self.settings().loads_per_minute):
-            self._returned.pop(model, None)  # told of; the count begins anew
+            self._returned.pop(model, None)  # this is reported; the count starts again
             self.trip(
                 "residency",
                 f"{model} was evicted and loaded again {count} times within a minute, more than {most}",
@@ -317,23 +317,23 @@ def _warm_up(model: str) -> str:
     return f"Warm up first with engine().warmup({model!r}), which keeps the programs on the disk, or allow more time."
 
 
-def react(record: Tripped, on_trip: Callable[[Tripped], object] | None, hears: Hearer | None = None) -> None:
-    """Do what the policy of a guard says about its trip. Whoever ``hears`` is warned, or else this process.
+def react(record: Tripped, on_trip: Callable[[Tripped], object] | None, warn_to: WarningSink | None = None) -> None:
+    """Apply the policy of a guard to its trip. A warning goes to ``warn_to`` or, with None, is shown in this process.
 
     Raises:
-        GuardError: that is an error.
+        GuardError: the policy is "raise", or warnings are errors in this process.
     """
     if record.policy == "raise":
         raise GuardError(str(record))
     if record.policy == "warn":
         try:
-            warn(GuardWarning(str(record)), hears, stacklevel=4)
+            warn(GuardWarning(str(record)), warn_to, stacklevel=4)
         except GuardWarning as warning:
             raise GuardError(str(warning)) from None
-        except Exception:  # noqa: BLE001  warnings.showwarning is anybody's
+        except Exception:  # noqa: BLE001  warnings.showwarning may be the user's
             show_problem("warnings.showwarning")
     elif on_trip is not None:
         try:
             on_trip(record)
-        except Exception:  # noqa: BLE001  so is this
+        except Exception:  # noqa: BLE001  the function is the user's
             show_problem("on_trip")

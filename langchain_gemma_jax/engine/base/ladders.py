@@ -1,7 +1,7 @@
-"""The ladders: the only sizes that programs are compiled for, and how many programs they can ever cause.
+"""The ladders: the only sizes that programs are compiled for, and the bound on programs that follows from them.
 
-A request has any length. Its programs have lengths from the ladders, so their number has a bound
-that follows from the configuration alone, and no prompt, however odd, causes one more.
+A request can have any length. Its programs have sizes from the ladders, so the configuration alone bounds their number,
+and no prompt can cause one more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST_RUNG = 2**30  # so that a position, slack and chunk included, is an int3
 
 @dataclass(frozen=True)
 class Bound:
-    """How many programs there can be, by kind."""
+    """The largest possible number of programs, by kind."""
 
     kinds: Mapping[str, int]
 
@@ -50,15 +50,15 @@ class Ladders:
     """
 
     chunks: tuple[int, ...] = (16, 64, 256, 512)
-    """Tokens of a prompt that are read at once. The smallest is at most 16: a cache has so many slots beyond its
-    capacity, for the padding of a last chunk. One that is too long for a capacity is not used there."""
+    """Tokens of a prompt that are read at once. The smallest is at most 16, because a cache has 16 slots beyond its
+    capacity for the padding of a last chunk. A chunk that is too long for a capacity is not used with it."""
     capacities: tuple[int, ...] = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
     """Tokens that the cache of a conversation can hold. It is copied to the next when it is full."""
     rows: tuple[int, ...] = (1, 2, 4, 8)
     """Conversations that share a step. The first is 1."""
     draft: int = 7
-    """Drafted tokens that are checked at once, from 0 (no drafts) to 15: together with the newest token they have to
-    fit the 16 slots beyond the capacity."""
+    """Drafted tokens that are checked at once, from 0 (no drafts) to 15: with the newest token they must fit the 16
+    slots beyond the capacity."""
 
     def __post_init__(self) -> None:
         for name in ("chunks", "capacities", "rows"):
@@ -76,23 +76,23 @@ class Ladders:
             )
 
     def for_context(self, max_context: int) -> Ladders:
-        """Return the ladders for conversations of up to ``max_context`` tokens: that is the last capacity, exactly."""
+        """Return the ladders for conversations of up to ``max_context`` tokens, which becomes the last capacity."""
         if not _is_whole(max_context) or not 1 <= max_context <= LARGEST_RUNG:
             raise InputError(f"max_context: expected a whole number from 1 to 2**30, found {max_context!r}.")
         return replace(self, capacities=(*(c for c in self.capacities if c < max_context), max_context))
 
     def capacity(self, tokens: int) -> int:
-        """The smallest capacity that holds so many tokens.
+        """Return the smallest capacity that holds this number of tokens.
 
         Raises:
-            ContextLengthError: none does.
+            ContextLengthError: no capacity does.
         """
         if tokens > self.capacities[-1]:
             raise ContextLengthError(tokens, self.capacities[-1])
         return self.capacities[bisect_left(self.capacities, tokens)]
 
     def rows_for(self, conversations: int) -> int:
-        """Rows of the smallest step that so many conversations fit."""
+        """Return the rows of the smallest step for this number of conversations."""
         if not 1 <= conversations <= self.rows[-1]:
             raise InputError(f"expected from 1 to {self.rows[-1]} conversations in a step, found {conversations}.")
         return self.rows[bisect_left(self.rows, conversations)]
@@ -105,30 +105,30 @@ class Ladders:
         cost: Callable[[int], float] | None = None,
         sizes: tuple[int, ...] | None = None,
     ) -> list[Chunk]:
-        """The chunks in which to read ``count`` tokens behind the first ``start``, at the least cost.
+        """Return the cheapest chunks for reading ``count`` tokens after the first ``start``.
 
-        All but the last are full, and none leaves the cache, padding included. ``cost`` is that of
-        reading a chunk of a size; by default the size and 48 more, which is what a dispatch costs about.
-        Planning again after the first chunk gives chunks of the same cost as those that are left. ``sizes`` are
-        those of the ladder that may be used, if not all; they have to do for these tokens: see ``chunk_plan.plan``.
+        All but the last are full, and none exceeds the cache, padding included. ``cost`` is the cost of reading a chunk
+        of a size; the default is the size plus 48, about the cost of a dispatch. Planning again after the first chunk
+        gives chunks of the same cost as the remaining ones. ``sizes`` are the ladder's sizes that may be used, if not
+        all; a plan with them must exist: see ``chunk_plan.plan``.
         """
         if capacity not in self.capacities:
             raise InputError(f"capacity: expected one of {self.capacities}, found {capacity}.")
         if start < 0 or count < 0 or start + count > capacity:
             raise InputError(
-                f"expected tokens between 0 and the capacity, {capacity}, found {count} behind the first {start}."
+                f"expected tokens between 0 and the capacity, {capacity}, found {count} after the first {start}."
             )
         room = capacity + STEP_SLACK - start
         return plan(sizes or self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)
 
     def program_keys(self, window: int | None) -> Iterator[ProgramKey]:
-        """Every program that can ever be asked for. ``window`` is that of the local layers, None if there are none."""
+        """Yield every program that can ever be needed. ``window``: of the local layers; None if there are none."""
         for kind, sizes in self._kinds(window).items():
             for each in sizes:
                 yield (kind, *each)
 
     def programs(self, window: int | None) -> Bound:
-        """How many programs there can be at most.
+        """Return the largest possible number of programs.
 
         >>> print(Ladders(rows=(1, 2)).for_context(1024).programs(window=512))
         8 read + 3 pick + 4 step + 2 verify + 2 empty + 4 resize + 2 snapshot + 2 restore = 27 programs
@@ -136,9 +136,9 @@ class Ladders:
         return Bound({kind: len(sizes) for kind, sizes in self._kinds(window).items()})
 
     def _kinds(self, window: int | None) -> dict[str, list[tuple[int, ...]]]:
-        """What each kind of program is compiled for. This is the one place that says so."""
+        """Return the sizes that each kind of program is compiled for. They are defined here alone."""
         all_ = self.capacities
-        # A ring has the window and the slack, or, in a small cache, as many slots as a global layer.
+        # A ring has slots for the window and the slack or, in a small cache, as many as a global layer.
         rings = [] if window is None else sorted({min(capacity, window) + STEP_SLACK for capacity in all_})
         return {
             "read": [(chunk, capacity) for capacity in all_ for chunk in self.chunks if chunk <= capacity + STEP_SLACK],
@@ -146,7 +146,7 @@ class Ladders:
             "step": [(rows, capacity) for capacity in all_ for rows in self.rows],
             "verify": [(self.draft + 1, capacity) for capacity in all_ if self.draft],
             "empty": [(capacity,) for capacity in all_],
-            "resize": [(old, new) for old in all_ for new in all_],  # to the same one: the copy that a fork begins with
+            "resize": [(old, new) for old in all_ for new in all_],  # to the same capacity: a copy, for a fork
             "snapshot": [(capacity,) for capacity in all_ if rings],
             "restore": [(ring, capacity) for ring in rings for capacity in all_],
         }
@@ -154,7 +154,7 @@ class Ladders:
 
 @dataclass(frozen=True)
 class MediaLadder:
-    """The sizes in which pictures and sounds are encoded and read, each medium whole, in one chunk.
+    """The sizes in which pictures and sounds are encoded and read. Each medium is read whole, in one chunk.
 
     >>> ladder = MediaLadder.of((16, 256), encoders=(((896,), 256, 256), ((2520, 10080), 1, 1120)))
     >>> ladder.chunks
@@ -163,17 +163,17 @@ class MediaLadder:
     512
     """
 
-    sizes: tuple[tuple[int, ...], ...]  # of the inputs of each encoder
-    chunks: tuple[tuple[int, ...], ...]  # that its soft tokens are read in
+    sizes: tuple[tuple[int, ...], ...]  # input sizes of each encoder
+    chunks: tuple[tuple[int, ...], ...]  # chunk sizes for the soft tokens of each encoder
 
     @classmethod
     def of(cls, chunks: tuple[int, ...], encoders: Sequence[tuple[tuple[int, ...], int, int]]) -> MediaLadder:
-        """Return the ladder for encoders of which each has some sizes of input, and makes so many to so many tokens."""
+        """Return the ladder for encoders, each given as (sizes of its input, fewest tokens, most tokens)."""
         lengths = (_between(chunks, fewest, most) for _, fewest, most in encoders)
         return cls(tuple(sizes for sizes, _, _ in encoders), tuple(lengths))
 
     def chunk(self, encoder: int, tokens: int) -> int:
-        """Return the size of the chunk that so many soft tokens of an encoder are read in."""
+        """Return the size of the chunk for this number of an encoder's soft tokens."""
         return self.chunks[encoder][bisect_left(self.chunks[encoder], tokens)]
 
     def program_keys(self, capacities: tuple[int, ...]) -> Iterator[ProgramKey]:
@@ -185,7 +185,7 @@ class MediaLadder:
 
 
 def _between(chunks: tuple[int, ...], fewest: int, most: int) -> tuple[int, ...]:
-    """The chunks that are needed for so many to so many tokens, and longer ones where they do not do."""
+    """Return the chunk sizes for ``fewest`` to ``most`` tokens, with larger ones added if all are too small."""
     found = [*chunks]
     while found[-1] < most:
         found.append(min(2 * found[-1], most))
@@ -194,7 +194,7 @@ def _between(chunks: tuple[int, ...], fewest: int, most: int) -> tuple[int, ...]
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Some texts that are read at once: which of those that were given, and the size of the program."""
+    """Texts that are read at once: their indices among those that were given, and the size of the program."""
 
     texts: tuple[int, ...]
     rows: int
@@ -207,7 +207,7 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class TextLadder:
-    """The sizes in which whole texts are read, by models that make a vector of each.
+    """The sizes in which embedding models read whole texts.
 
     >>> TextLadder.for_context(100).batches([90, 3, 5, 4])
     [TextBatch(texts=(1, 3, 2), rows=8, tokens=16), TextBatch(texts=(0,), rows=1, tokens=100)]
@@ -216,11 +216,11 @@ class TextLadder:
     tokens: tuple[int, ...]
 
     MOST_ROWS = 8
-    AT_ONCE = 4096  # tokens: what is alive meanwhile grows with them
+    AT_ONCE = 4096  # tokens of a batch: temporary memory grows with them
 
     @classmethod
     def for_context(cls, max_context: int) -> TextLadder:
-        """Return the ladder for texts of up to so many tokens: that is its last rung, exactly."""
+        """Return the ladder for texts of up to ``max_context`` tokens, which becomes the last rung."""
         rungs, rung = [], 16
         while rung < max_context:
             rungs.append(rung)
@@ -228,7 +228,7 @@ class TextLadder:
         return cls((*rungs, max_context))
 
     def rows(self, tokens: int) -> int:
-        """How many texts of so many tokens are read at once."""
+        """Return the number of texts of this length that are read at once."""
         return max(1, min(self.MOST_ROWS, self.AT_ONCE // tokens))
 
     def program_keys(self) -> Iterator[ProgramKey]:
@@ -238,7 +238,7 @@ class TextLadder:
                 yield ("embed", rows, tokens)
 
     def batches(self, lengths: Sequence[int]) -> list[TextBatch]:
-        """Divide texts of these lengths into batches: those of like length together, the shortest first."""
+        """Divide texts of these lengths into batches of similar length, the shortest first."""
         by_rung: dict[int, list[int]] = {}
         for text in sorted(range(len(lengths)), key=lengths.__getitem__):
             by_rung.setdefault(self.tokens[bisect_left(self.tokens, lengths[text])], []).append(text)
@@ -247,7 +247,7 @@ class TextLadder:
             most = self.rows(tokens)
             for at in range(0, len(texts), most):
                 some = texts[at : at + most]
-                if 4 * len(some) <= most:  # reading them one by one is less than reading that much padding
+                if 4 * len(some) <= most:  # reading them one by one is less work than reading the padding
                     found += [TextBatch((text,), 1, tokens) for text in some]
                 else:
                     found.append(TextBatch(tuple(some), most, tokens))

@@ -1,4 +1,4 @@
-"""What the engine counts while it works."""
+"""The engine's counters, histograms and tallies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langchain_gemma_jax.engine.base.events import (
     StepRouted,
 )
 
-# Seconds. Goals that people set themselves, such as half a second, are among the bounds: else nobody could count them.
+# Seconds. Usual targets, such as half a second, are among the bounds, so that the share within a target can be counted.
 LATENCIES = (
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0,
     640.0, 2560.0,
@@ -32,12 +32,12 @@ TOKEN_LATENCIES = (
 )  # fmt: skip
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 SIZES = (*(figure * 10**power for power in range(5) for figure in (1, 2, 5)), 100_000)  # tokens of a request
-MOST_SERIES = 100  # models, scopes and applications together that are counted apart
+MOST_SERIES = 100  # combinations of model, scope and application with series of their own
 OTHERS = "(others)"
 
 
 class Distribution(NamedTuple):
-    """How values were distributed: a histogram, as it was at some time."""
+    """A histogram of values, copied at some time."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]  # of the values up to each bound and above the one before; the last: above all bounds
@@ -45,16 +45,16 @@ class Distribution(NamedTuple):
 
     @property
     def values(self) -> int:
-        """How many there were."""
+        """The number of values."""
         return sum(self.counts)
 
     def plus(self, other: Distribution) -> Distribution:
-        """Return both together, which have the same bounds."""
+        """Return the sum of two distributions with the same bounds."""
         counts = tuple(a + b for a, b in zip(self.counts, other.counts, strict=True))
         return Distribution(self.bounds, counts, self.total + other.total)
 
     def quantile(self, share: float) -> float:
-        """Return the bound that this share of the values does not pass; 0 without any."""
+        """Return the smallest bound that this share of the values is within; 0 if there are no values."""
         wanted, seen = share * self.values, 0
         for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
             seen += count
@@ -64,7 +64,7 @@ class Distribution(NamedTuple):
 
 
 class Histogram:
-    """Counts values by their size. One thread adds to it, any may copy it."""
+    """Counts values by size. One thread adds to it, any may copy it."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds, self._counts, self._total = bounds, [0] * (len(bounds) + 1), 0.0
@@ -80,7 +80,7 @@ class Histogram:
 
 
 class Latencies:
-    """Where the time of finished requests went, by what it went into."""
+    """Histograms of the durations of finished requests, by phase."""
 
     def __init__(self) -> None:
         self.queue, self.prefill, self.first_token = Histogram(LATENCIES), Histogram(LATENCIES), Histogram(LATENCIES)
@@ -88,7 +88,7 @@ class Latencies:
         self.inference, self.per_token = Histogram(LATENCIES), Histogram(TOKEN_LATENCIES)
 
     def add(self, record: Finished) -> None:
-        """Count a request that ended well."""
+        """Count a successful request."""
         times = record.timings
         self.queue.add(times.queued_s)
         self.prefill.add(times.prefill_s)
@@ -110,7 +110,7 @@ TOKEN_KINDS = ("read", "reused", "generated", "drafted", "accepted", "forced")
 
 
 class Series:
-    """What requests of one model, scope and application came to."""
+    """The counts of requests of one model, scope and application."""
 
     def __init__(self) -> None:
         self.cold, self.steady = Latencies(), Latencies()
@@ -146,19 +146,19 @@ class Series:
 
 
 class SeriesView(NamedTuple):
-    """What requests of one model, scope and application came to, as it was at some time."""
+    """The counts of requests of one model, scope and application, copied at some time."""
 
     cold: dict[str, Distribution]  # of requests whose programs had never run in this process
     steady: dict[str, Distribution]
     tokens: dict[str, int]
     outcomes: dict[str, int]
     cold_starts: int
-    prompts: Distribution  # tokens of the prompts that were answered
-    answers: Distribution  # and of their answers
+    prompts: Distribution  # tokens of prompts, of successful requests
+    answers: Distribution  # tokens of their answers
 
 
 class Who(NamedTuple):
-    """The requests that are counted together: those of one model, scope and application."""
+    """The key of requests that are counted together: one model, scope and application."""
 
     model: str
     scope: str
@@ -166,7 +166,7 @@ class Who(NamedTuple):
 
 
 def together(distributions: Iterable[Distribution], bounds: tuple[float, ...] = LATENCIES) -> Distribution:
-    """Return several distributions as one."""
+    """Return the sum of several distributions."""
     found = Distribution(bounds, (0,) * (len(bounds) + 1), 0.0)
     for each in distributions:
         found = found.plus(each)
@@ -175,23 +175,23 @@ def together(distributions: Iterable[Distribution], bounds: tuple[float, ...] = 
 
 @dataclass(kw_only=True)
 class Counters:
-    """The numbers that the engine adds up, from its start. A ``Report`` has a copy of them."""
+    """The engine's totals since its start. A ``Report`` has a copy of them."""
 
-    requests: int = 0  # finished, whichever way
-    failed: int = 0  # of them with an error, cancelled ones included
+    requests: int = 0  # finished, successfully or not
+    failed: int = 0  # those of them with an error, cancelled ones included
     prefilled_tokens: int = 0  # prompt tokens that were read
     reused_tokens: int = 0  # prompt tokens whose KV was there already
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0  # of the drafted ones
-    forced_tokens: int = 0  # generated ones to which a grammar left no alternative, so that no model was asked
-    illegal_tokens: int = 0  # that were drawn without a grammar's mask, and again with it
+    forced_tokens: int = 0  # generated tokens to which a grammar left no alternative, so the model was not run
+    illegal_tokens: int = 0  # drawn without a grammar's mask, and drawn again with it
     dispatches: int = 0  # programs run
-    steps: int = 0  # of them: decode steps and verifications; a loop counts each turn
+    steps: int = 0  # those of them that are decode steps and verifications; a loop counts each iteration
     device_copies: int = 0  # from host memory to the device
     bytes_to_device: int = 0
     bytes_to_host: int = 0
-    step_bytes_to_device: int = 0  # of them: for decode steps
+    step_bytes_to_device: int = 0  # those of them for decode steps
     host_s: float = 0.0  # the owner thread's own time while there was work
     dispatch_s: float = 0.0  # handing programs to the device
     device_s: float = 0.0  # waiting for the device
@@ -202,20 +202,20 @@ class Counters:
     load_s: float = 0.0
     models_evicted: int = 0
     parked: int = 0  # conversations that were moved to host memory
-    restored: int = 0  # and back
+    restored: int = 0  # conversations that were moved back
     restored_tokens: int = 0
     media_encoded: int = 0  # pictures and sounds that went through an encoder
-    media_tokens: int = 0  # soft tokens of theirs that were read
+    media_tokens: int = 0  # their soft tokens that were read
 
 
 @dataclass(kw_only=True)
 class Metrics(Counters):
-    """The counters as they grow. The owner thread alone changes them."""
+    """The live counters. The owner thread alone changes them."""
 
     # The latest requests' seconds from submission to the first token.
     first_tokens: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
     series: dict[Who, Series] = field(default_factory=dict)
-    started_at: float = field(default_factory=time.time)  # by the clock on the wall
+    started_at: float = field(default_factory=time.time)  # wall-clock time
     rows: Histogram = field(default_factory=lambda: Histogram(ROWS))  # requests of each decode step
 
     def finished(self, record: Finished) -> None:
@@ -236,7 +236,7 @@ class Metrics(Counters):
         return Counters(**{each.name: getattr(self, each.name) for each in dataclasses.fields(Counters)})
 
     def by_series(self) -> dict[Who, SeriesView]:
-        """Return what requests came to, by whose they were."""
+        """Return the counts of requests by model, scope and application."""
         return {who: series.copied() for who, series in list(self.series.items())}
 
     def reported(self) -> dict[str, Any]:
@@ -252,18 +252,18 @@ class Metrics(Counters):
         }
 
     def first_token_seconds(self) -> tuple[float, float]:
-        """Return the middle one and the longest of the latest requests' seconds to the first token; 0 without any."""
-        found = list(self.first_tokens)  # in one go: the owner thread adds to it
+        """Return the median and the longest time to the first token of the latest requests; 0 if there are none."""
+        found = list(self.first_tokens)  # copied at once: the owner thread adds to it
         return (median(found), max(found)) if found else (0.0, 0.0)
 
 
 @dataclass
 class RouteTally:
-    """The steps that a route's policy gave to each size. Any thread may add to it."""
+    """Counts of the steps that routes gave to each size. Any thread may add to it."""
 
     steps: dict[str, int] = field(default_factory=dict)
     switches: int = 0  # to another size than the step before
-    escalations: int = 0  # answers that were not taken, and given again by a larger size
+    escalations: int = 0  # answers that were rejected, so that a larger size answered again
     # A signal handler may come a second time.
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
@@ -280,7 +280,7 @@ class RouteTally:
 
 
 class ModelCounts(NamedTuple):
-    """What happened to one model."""
+    """Counts of one model's compiles, fetches, loads and evictions."""
 
     compiles: int = 0
     compile_s: float = 0.0
@@ -303,14 +303,14 @@ class ModelCounts(NamedTuple):
 
 
 class ModelTally:
-    """What happened to models: programs that were made for them, loads, evictions; and refused requests.
+    """Counts by model of programs made, loads and evictions, and the count of refused requests.
 
     Any thread may add to it.
     """
 
     def __init__(self, events: Events) -> None:
         self.by_model: dict[str, ModelCounts] = {}
-        self.compiles: deque[tuple[float, float]] = deque(maxlen=256)  # when the latest were ready, and what they took
+        self.compiles: deque[tuple[float, float]] = deque(maxlen=256)  # the latest: time when ready, and seconds taken
         self.refused = 0
         self._lock = threading.RLock()
         events.subscribe(ProgramMade, self._made)
@@ -346,9 +346,9 @@ class ModelTally:
 
 
 class CompileCounter:
-    """Counts what XLA compiles in some threads, by JAX's own events.
+    """Counts XLA's compiles in some threads, by JAX's own events.
 
-    JAX reports a compile also when its persistent cache served it; those are taken off again.
+    JAX reports a compile also if its persistent cache served it; those are subtracted again.
     """
 
     COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -360,7 +360,7 @@ class CompileCounter:
         self._lock = threading.Lock()
 
     def watch_this_thread(self) -> None:
-        """Count from now on, what this thread compiles, too."""
+        """Count this thread's compiles, too, from now on."""
         from jax import monitoring
 
         with self._lock:
@@ -370,7 +370,7 @@ class CompileCounter:
             self._threads.add(threading.get_ident())
 
     def leave_this_thread(self) -> None:
-        """Count no more what it compiles."""
+        """Stop counting this thread's compiles."""
         from jax import monitoring
 
         with self._lock:

@@ -1,4 +1,4 @@
-"""How the tokens of one request are chosen, and what ends it. Checked once, so that nothing behind it has to."""
+"""``Sampling``: the options by which a request's tokens are chosen and its answer ends, checked when it is made."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MAX_LOGIT_BIASES = 512
 MAX_STOPS = 64  # of each kind
 MAX_STOP_LENGTH = 1024  # characters of a stop string
 MAX_TOP_LOGPROBS = 20
-LARGEST_INT = 2**31 - 1  # what an int32 holds, as positions and token ids are
-LARGEST_ID = LARGEST_INT - 1  # the largest int32 marks places on the device where there is no id
-SMALLEST_PENALTY = 1e-30  # a divisor: float32, which the device computes in, still holds it
+LARGEST_INT = 2**31 - 1  # positions and token ids are int32
+LARGEST_ID = LARGEST_INT - 1  # the largest int32 marks places without an id on the device
+SMALLEST_PENALTY = 1e-30  # a divisor: the device computes in float32, which can still hold it
 
 
 class FrozenBias(Mapping[int, float]):
@@ -47,28 +47,28 @@ class FrozenBias(Mapping[int, float]):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How one request is sampled and stopped. The defaults take the most likely token every time.
+    """Options for sampling and stopping one request. The defaults always take the most likely token.
 
         Sampling()                                                    # greedy
         Sampling(temperature=1.0, top_k=64, top_p=0.95, seed=7)       # what Gemma's authors recommend, repeatable
         Sampling(stop=["Observation:"], max_tokens=512)               # an agent's step
         Sampling(logit_bias={236771: -100}, logprobs=True, top_logprobs=5)
 
-    Values are frozen, can be compared and hashed, and are changed with ``dataclasses.replace``. The
-    order in which they act: penalties and biases change the model's scores, the temperature divides
-    them, then ``top_k``, ``top_p`` and ``min_p`` each remove tokens from what is left. Tokens that tie with
-    the last one kept are kept.
+    Values are frozen, can be compared and hashed, and are changed with ``dataclasses.replace``. They apply in this
+    order: penalties and biases change the model's scores, the temperature divides them, then ``top_k``, ``top_p`` and
+    ``min_p`` each remove tokens from those that remain. Tokens that tie with the last one kept are kept.
 
     Raises:
-        InputError: a value is not possible. The message says which are.
+        InputError: a value is not possible. The message says which values are.
     """
 
     temperature: float = 0.0
-    """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution, more is flatter."""
+    """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution, more makes it
+    flatter."""
     top_k: int = 0
-    """Draw from this many of the most likely tokens only. 0: from all of them."""
+    """Draw only from this number of the most likely tokens. 0: from all of them."""
     top_p: float = 1.0
-    """Above 0, up to 1. Draw from the fewest tokens, most likely first, that have this probability together."""
+    """Above 0, up to 1. Draw from the smallest set of the most likely tokens that together have this probability."""
     min_p: float = 0.0
     """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
     repetition_penalty: float = 1.0
@@ -79,8 +79,8 @@ class Sampling:
     frequency_penalty: float = 0.0
     """From -100 to 100. Subtracted from the score of a token once for each time that the answer has it."""
     seed: int | None = None
-    """From -2**63 to 2**64 - 1; kept modulo 2**64. The same seed, prompt and options give the same text, whatever else
-    runs at the time. None: a new seed for each request."""
+    """From -2**63 to 2**64 - 1; kept modulo 2**64. The same seed, prompt and options give the same text, no matter what
+    else runs at the time. None: a new seed for each request."""
     logit_bias: Mapping[int, float] = FrozenBias({})
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token. At most 512."""
     stop: tuple[str, ...] = ()
@@ -89,28 +89,28 @@ class Sampling:
     stop_ids: tuple[int, ...] = ()
     """Token ids that end the answer, besides the model's own end of turn. At most 64."""
     ignore_eos: bool = False
-    """Go on past the model's own end of turn, for benchmarks. ``stop`` and ``stop_ids`` still hold."""
+    """Continue past the model's own end of turn, for benchmarks. ``stop`` and ``stop_ids`` still apply."""
     max_tokens: int | None = None
-    """The most tokens that are generated, at least 1, but for brackets that a ``grammar`` leaves no choice about. None:
-    until the context is full."""
+    """The most tokens to generate, at least 1. Tokens that a ``grammar`` forces at the end, such as closing brackets,
+    may come in addition. None: until the context is full."""
     logprobs: bool = False
-    """Report each token's log-probability, by the model's own distribution before any of the options above."""
+    """Report each token's log-probability in the model's own distribution, before any of the options above."""
     top_logprobs: int = 0
-    """From 0 to 20. With ``logprobs=True``: report this many of the most likely tokens at each place too."""
+    """From 0 to 20. With ``logprobs=True``: also report this number of the most likely tokens at each place."""
     confidence: bool = False
-    """Report the log-probability of each token that was drawn, and 0 for those that a ``grammar`` leaves no choice
-    about, which are not asked of the model. Without effect beside ``logprobs=True``."""
+    """Report the log-probability of each token that was drawn, and 0 for those that a ``grammar`` forces, for which the
+    model is not run. Has no effect with ``logprobs=True``."""
     scored: tuple[int, ...] = ()
-    """Report the log-probabilities of these token ids at each place, whether they are likely or not: at most 20. Not
-    beside ``logprobs=True``."""
+    """Report the log-probabilities of these token ids at each place, likely or not: at most 20. Not together with
+    ``logprobs=True``."""
     grammar: Grammar | None = None
-    """What the text is held to: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. Where
-    ``max_tokens`` or the context end, so does the text, whole or not: see ``Completion.complete``. Only tokens without
-    any alternative that make it whole, such as closing brackets, are still appended. Stop strings count where the
-    grammar leaves the text free."""
+    """The grammar of the text: ``json_grammar(schema)`` or ``grammar_for(tools, ...)`` of ``dialects``. At
+    ``max_tokens`` or the end of the context the text ends, complete or not: see ``Completion.complete``. Only forced
+    tokens that complete it, such as closing brackets, are still appended. Stop strings apply where the grammar leaves
+    the text free."""
     drafts: bool = True
-    """Let text that repeats itself be drafted. It changes how fast an answer comes, never what it is. Where the engine
-    does not draft at all, neither does this."""
+    """Draft text that repeats itself. This changes the speed of an answer, never the answer. It has no effect if the
+    engine's own ``drafts`` is off."""
 
     @property
     def measured(self) -> bool:
@@ -146,13 +146,13 @@ class Sampling:
             hint = "None generates until the context is full"
             checked["max_tokens"] = _whole("max_tokens", self.max_tokens, 1, LARGEST_INT, hint=hint)
         if self.scored and self.logprobs:
-            raise InputError("scored: expected none beside logprobs=True, which reports the most likely tokens.")
+            raise InputError("scored: expected none together with logprobs=True, which reports the most likely tokens.")
         if checked["top_logprobs"] and not self.logprobs:
             raise InputError(
                 f"top_logprobs={checked['top_logprobs']} needs logprobs=True: set both, or leave both out."
             )
         for name, value in checked.items():
-            object.__setattr__(self, name, value)  # frozen, from here on
+            object.__setattr__(self, name, value)  # the dataclass is frozen
 
 
 def _error(name: str, expected: str, found: object, hint: str = "") -> InputError:
@@ -179,7 +179,7 @@ def _whole(name: str, value: object, low: int, high: int, *, hint: str = "") -> 
 def _real(
     name: str, value: object, low: float, high: float, *, above: bool = False, below: bool = False, hint: str = ""
 ) -> float:
-    """A float in the range. ``above`` and ``below`` leave out its ends."""
+    """Return a float in the range, checked. ``above`` and ``below`` exclude its ends."""
     expected = f"a number {'above' if above else 'from'} {low:g} {'to below' if below else 'to'} {high:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise _error(name, expected, value, hint)
@@ -193,7 +193,7 @@ def _real(
 
 
 def _power(number: int) -> str:
-    """A bound, readable."""
+    """Return a bound as a readable text, such as "2**31 - 1"."""
     for offset, shown in ((0, ""), (1, " - 1")):
         size = abs(number) + offset
         if size >= 2**20 and size & (size - 1) == 0 and not (number < 0 and offset):

@@ -1,4 +1,4 @@
-"""What ``configure`` can set, for the whole process."""
+"""``Settings``: everything that ``configure`` can set for the whole process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langchain_gemma_jax.errors import InputError
 
 @dataclass(eq=False)
 class CurrentSettings:
-    """The settings in force: a running engine can take on new ones, and all its parts find them here."""
+    """A holder of the current settings: a running engine can get new ones, and all its parts read them here."""
 
     now: Settings
 
@@ -38,55 +38,58 @@ class Settings:
         "on_trip",
         "loads_per_minute",
     )
-    """The settings that can be changed while the engine is running."""
+    """The names of the settings that can be changed while the engine is running."""
 
     ladders: Ladders | None = None
-    """The shapes that programs are compiled for. None: what suits the platform."""
+    """The shapes that programs are compiled for. None: the platform's default."""
     max_context: int | None = None
-    """Tokens that a conversation may have, at most. None: as many as the model was made for."""
+    """The most tokens that a conversation may have. None: the model's own limit."""
     memory_budget: int | str | None = None
-    """Bytes of a device that models and their conversations take together at most: ``"20GB"``, or a number. None: nine
-    tenths of what the device has, or four fifths of the memory that the process may use where that is the device."""
+    """The most bytes of a device that models and their conversations take together: ``"20GB"``, or a number. None: nine
+    tenths of a device's memory, or on the CPU four fifths of the memory that the process may use."""
     devices: int | str | None = None
-    """Among how many devices each model is divided whose call says nothing else: a number, or ``"auto"``, the fewest on
-    which it fits. None: one. See docs/devices.md."""
+    """The number of devices that a model is divided among, unless its call sets one: a number, or ``"auto"``, the
+    fewest on which it fits. None: one. See docs/devices.md."""
     replicas: int | str | None = None
-    """How often each model is loaded whose call says nothing else, each time on devices of its own: a number, or
-    ``"auto"``, as often as there are devices for it. None: once. See docs/devices.md."""
+    """The number of copies of a model, each on devices of its own, unless its call sets one: a number, or ``"auto"``,
+    as many as there are devices for. None: one. See docs/devices.md."""
     keep_alive: float | None = None
-    """Seconds that a model stays in memory when nobody uses it. None: until its memory is needed for another."""
+    """Seconds that an unused model stays in memory. None: until its memory is needed for another model."""
     host_kv_bytes: int | None = None
-    """Host memory, beside ``memory_budget``, for conversations that had to leave the device. None: a sixteenth of the
-    machine's. 0: they are read again."""
+    """Host memory, in addition to ``memory_budget``, for conversations that had to leave the device. None: a sixteenth
+    of the machine's. 0: none, so they are read again."""
     kv_bytes: int | None = None
-    """Memory for conversations, running and remembered. None: a quarter of what the device has."""
+    """Memory for conversations, running and kept. None: a quarter of the device's memory."""
     scope_share: float = 1.0
-    """The share of that memory, as far as there is room for it, that one scope may keep while others need it."""
+    """The share of that memory that one scope may keep while other scopes need it."""
     max_snapshots: int = 4
-    """Copies of a conversation's local layers that are kept, so that an earlier point of it can be continued."""
+    """The number of copies of a conversation's local layers to keep, so that it can be continued from earlier
+    points."""
     max_waiting: int = 256
-    """Requests that may wait for their turn. One more is refused with ``BusyError``."""
+    """The most requests that may wait. One more is refused with ``BusyError``."""
     loop_steps: int | None = None
-    """Tokens made in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else 8."""
+    """Tokens generated in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else
+    8."""
     drafts: bool | None = None
-    """Whether text that repeats itself is drafted. None: where checking several tokens costs about as much as one."""
+    """Draft text that repeats itself. None: on platforms where checking several tokens costs about as much as one."""
     cache_dir: str | os.PathLike[str] | None = None
-    """Where compiled programs are kept: an absolute folder, or "off". None: as ``GEMMA_JAX_COMPILE_CACHE`` says, or a
-    folder of the user's. JAX's own setting is left alone where the user made one."""
+    """The absolute folder of compiled programs, or "off". None: ``GEMMA_JAX_COMPILE_CACHE``, or a folder in the user's
+    cache. JAX's own setting is not changed if the user has set it."""
     cache_bytes: int | None = None
-    """Bytes that they may take together; the least recently used ones go first. None: 4 GiB."""
+    """The most bytes of compiled programs; the least recently used ones are deleted first. None: 4 GiB."""
     prefix_store: int | str | None = None
-    """Bytes of the disk for prefixes that outlive the process: ``"32GB"``, or a number. None: none are kept. See
-    docs/prefix-store.md."""
+    """Bytes of disk for prefixes that outlive the process: ``"32GB"``, or a number. None: no prefixes are kept on disk.
+    See docs/prefix-store.md."""
     prefix_key_file: str | os.PathLike[str] | None = None
-    """A file with the key that they are encrypted with, which only its user can read. None: they are not encrypted."""
+    """A file with the key for encrypting prefixes, which only its user can read. None: they are not encrypted."""
     guards: str | Mapping[str, str] = "warn"
-    """What guards do when they are tripped: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy
-    for all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""
+    """The policy for trips of guards: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy for
+    all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""
     on_trip: Callable[[Tripped], object] | None = None
-    """The function that the policy "callback" hands each trip to. It should return at once."""
+    """The function that the policy "callback" calls with each trip. It should return at once."""
     loads_per_minute: int = 3
-    """How often a model may come back within a minute after it was evicted, before the residency guard is tripped."""
+    """The number of times that an evicted model may be loaded again within a minute before the residency guard
+    trips."""
 
     def __post_init__(self) -> None:
         whole = {
@@ -157,10 +160,10 @@ class Settings:
 
 
 def checked_seconds(name: str, value: object) -> float:
-    """How long something lasts.
+    """Return a duration in seconds, checked.
 
     Raises:
-        InputError: it is no time. ``name`` is what the caller calls it.
+        InputError: the value is no duration. ``name`` is the caller's name for it.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise InputError(f"{name}: expected seconds from 0 to 2**31, or None, found {value!r}.")

@@ -1,6 +1,6 @@
-"""A conversation's arrays on the disk: which are copied there, and a conversation made of them again.
+"""A conversation's arrays on disk: the choice of arrays to write, and a conversation made of arrays that were read.
 
-The copies are made in background threads, of arrays that nobody writes to.
+The copies are made in background threads, of arrays that are not written to.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.seams.kv_cache import LayerKV, abstract_cache
 
-MOST_MARKS = 256  # lengths of one conversation that can be found again, where any could be
-BLOCK = 64  # tokens between two of them, at least
+MOST_MARKS = 256  # lengths at which one conversation can be continued, if it can be at any length
+BLOCK = 64  # the fewest tokens between two of them
 
 
 @dataclass(frozen=True)
 class WhatToWrite:
-    """A conversation's part that is to be written."""
+    """A plan of writing a conversation's first tokens."""
 
     resident: Resident
     length: int
     rings: tuple[Snapshot | None, ...]  # the ring states to keep; None: its own
-    marks: tuple[tuple[int, int, int | None], ...]  # length, how far its rings were written, which of the states
+    marks: tuple[tuple[int, int, int | None], ...]  # length, position up to which rings were written, index in `rings`
     nbytes: int
 
 
 def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int) -> WhatToWrite | None:
-    """Return what to write of a conversation's first tokens. None: its rings do not hold what is needed.
+    """Plan the writing of a conversation's first tokens. None: its rings do not hold the window that is needed.
 
     Args:
-        held: where the conversation is.
+        held: the model's conversations.
         resident: the conversation.
-        length: how many tokens.
-        least: a length below that is not worth finding again.
+        length: the number of tokens.
+        least: the shortest length that is worth keeping.
     """
     rings = held.index.rings
     end, written = len(resident.keys), resident.written
@@ -54,7 +54,7 @@ def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int)
     state = (end, written) if snapshot is None else (snapshot.end, snapshot.written)
     marks = _marks(rings, length, *state)
     kept: list[Snapshot | None] = [snapshot]
-    # A caller's history may be written otherwise than the answer was: then it goes on from the turn before.
+    # A caller may write the history differently from the answer. It is then continued from the turn before.
     known = {at for at, _, _ in marks}
     before = [each for each in resident.snapshots if least <= each.end < length and each.end not in known]
     if before:
@@ -69,7 +69,7 @@ def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int)
 def as_sequence(
     arrays: PrefixArrays, layout: CacheLayout, dtype: str, capacity: int, max_context: int, ids: array[int]
 ) -> SequenceKV | None:
-    """Return what was read as the arrays of a conversation of this capacity. None: it is not this model's."""
+    """Return arrays that were read as a conversation of this capacity. None: they do not fit this model."""
     length, header = arrays.stored.mark.length, arrays.stored.header
     if header.dtype != dtype or length > min(header.tokens, capacity) or length > len(ids):
         return None
@@ -93,7 +93,7 @@ def as_sequence(
 
 
 def _fitted(old: npt.NDArray[np.generic], shape: jax.ShapeDtypeStruct, most: int | None) -> npt.NDArray[np.generic]:
-    """The first slots, as many as both have: see ``sequence_kv.resize``."""
+    """Copy the slots that both shapes have: see ``sequence_kv.resize``."""
     _, heads, slots, width = shape.shape
     if old.ndim != 3 or (old.shape[0], old.shape[2]) != (heads, width) or (most is not None and old.shape[1] < most):
         raise ValueError(f"expected {shape}, found {old.shape}")
@@ -104,19 +104,19 @@ def _fitted(old: npt.NDArray[np.generic], shape: jax.ShapeDtypeStruct, most: int
 
 
 def _marks(rings: Rings, length: int, end: int, written: int) -> list[tuple[int, int, int | None]]:
-    """The lengths that can be continued from with one state of the rings, the longest first."""
+    """Return the lengths that can be continued from with one state of the rings, the longest first."""
     step = BLOCK * max(1, -(-length // (BLOCK * MOST_MARKS)))
     lengths = {length, *range(step, length, step)}
     return [(at, written, 0) for at in sorted(lengths, reverse=True) if rings.restorable(end, written, at)]
 
 
 def global_layers(held: KvHoldings) -> list[int]:
-    """Return the layers that keep every token."""
+    """Return the indices of the global layers, which keep every token."""
     return [index for index, layer in enumerate(held.shape.layout) if layer is not None and layer.window is None]
 
 
 def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
-    """About what a file with so many states of the rings has."""
+    """Return the approximate bytes of a file with this number of ring states."""
     shape, dtype = held.shape, held.shape.recipe.kv_dtype
     rings = sequence_kv.snapshot_bytes(shape.layout, capacity, dtype)
     slots = sequence_kv.sequence_bytes(shape.layout, capacity, shape.max_context, dtype) - rings
@@ -124,7 +124,7 @@ def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
 
 
 def copied_blocks(plan: WhatToWrite, sequence: SequenceKV, held: KvHoldings) -> list[npt.NDArray[np.generic]]:
-    """The arrays of a file, copied to the host."""
+    """Return the arrays of a file, copied to the host."""
     found = []
     for index in global_layers(held):
         layer = sequence.layers[index]
@@ -137,5 +137,7 @@ def copied_blocks(plan: WhatToWrite, sequence: SequenceKV, held: KvHoldings) -> 
         )
         for ring in arrays:
             if ring is not None:
-                found += [copied(each)[0] for each in (ring.keys, ring.values)]  # the owner may let it go meanwhile
+                found += [
+                    copied(each)[0] for each in (ring.keys, ring.values)
+                ]  # the owner thread may delete it at the same time
     return found

@@ -1,7 +1,7 @@
-"""Conversations that outlive the process: what is idle goes to the disk, and comes back where that beats reading it.
+"""Conversations that outlive the process: idle ones are written to disk, and read back if that is faster than prefill.
 
-For the owner thread, which only hands out copies and takes back arrays: files are written, read and proven in the
-background, and a request whose beginning is being read waits meanwhile, while others go on.
+For the owner thread, which only makes copies and receives arrays: files are written, read and verified in the
+background. A request waits while its beginning is being read, and other requests go on.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 
 _log = OwnLog(__name__)
 
-WORTH_IT = 64  # tokens: fewer are read again without a look at the disk
-IDLE_SECONDS = 5.0  # after its end until a turn is written: agents come back sooner than people
-LOOK_SECONDS = 0.05  # between two looks at what is idle ...
-FULL_SECONDS = 1.0  # ... and where the device has no room for a copy
+WORTH_IT = 64  # tokens: for fewer, the disk is not used
+IDLE_SECONDS = 5.0  # from a turn's end until it is written: agents continue sooner than people
+LOOK_SECONDS = 0.05  # between two checks for idle conversations ...
+FULL_SECONDS = 1.0  # ... and between them while the device has no room for a copy
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first tokens of a context, in host memory as the device will have them."""
+    """The first tokens of a context, in host memory, in the form for the device."""
 
     stored: StoredPrefix
     keys: array[int]
@@ -62,10 +62,10 @@ class Beginning:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The read that a request waits for. None: it waits no more."""
+    """The read that a request waits for. None: it does not wait any more."""
 
     future: Future[Any] | None
-    looks: bool = False  # when it is done, it can be said what to read
+    looks: bool = False  # it lists the files: after it, the read is chosen
 
 
 _NOTHING = _Asked(None)
@@ -83,26 +83,28 @@ class DiskStore:
         costs: DiskCosts,
         host_store: HostStore,
     ) -> None:
-        """``there_is`` says what the disk has of this model; ``host_store`` knows what reading takes."""
+        """``there_is`` lists this model's prefixes on disk; ``host_store`` has the measured cost of prefill."""
         self._store, self._there_is, self._held, self._label = store, there_is, held, label
         self._costs, self._host_store = costs, host_store
         self._asked: WeakKeyDictionary[Request, _Asked] = WeakKeyDictionary()
         self._refreshing: Future[None] | None = None
         self._reading: dict[bytes, Future[Beginning | None]] = {}
         self._idle_since: WeakKeyDictionary[Resident, float] = WeakKeyDictionary()
-        self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # how much of it, and where
-        self._stems: WeakKeyDictionary[Resident, int] = WeakKeyDictionary()  # the system prompts that were seen to
+        self._written: WeakKeyDictionary[Resident, tuple[int, str]] = WeakKeyDictionary()  # tokens, and file
+        self._stems: WeakKeyDictionary[Resident, int] = (
+            WeakKeyDictionary()
+        )  # length of the system prompt that was handled
         self._look_at = 0.0
 
-    # What comes back.
+    # Reading.
 
     def awaits(self, request: Request, capacity: int, have: Callable[[], int]) -> bool:
-        """Whether the beginning of a request's context is being read, so that it is better to wait.
+        """Return True while the beginning of a request's context is being read, so that the request should wait.
 
         Args:
-            request: that is to be begun.
-            capacity: of the conversation that it will have.
-            have: says how many of its first tokens are in memory anyway.
+            request: a request that has not begun.
+            capacity: the capacity of its conversation.
+            have: returns the number of its first tokens that are in memory already.
         """
         asked = self._asked.get(request)
         if asked is None or (asked.looks and (asked.future is None or asked.future.done())):
@@ -110,7 +112,7 @@ class DiskStore:
         return asked.looks or (asked.future is not None and not asked.future.done())
 
     def arrived(self, request: Request) -> Beginning | None:
-        """Return what was read for a request, once. None: there is nothing, or it could not be read."""
+        """Return the prefix that was read for a request, once. None: there is none, or it could not be read."""
         asked = self._asked.get(request)
         if asked is None or asked.looks or asked.future is None or not asked.future.done():
             return None
@@ -118,13 +120,13 @@ class DiskStore:
         self._reading = {digest: each for digest, each in self._reading.items() if not each.done()}
         try:
             found: Beginning | None = asked.future.result()
-        except (CancelledError, Exception) as error:  # noqa: BLE001  whatever it is, the tokens are read again
+        except (CancelledError, Exception) as error:  # noqa: BLE001  after any error, the tokens are read again
             _log.warning("a prefix could not be read from the disk: %s", named(error))
             return None
         return found
 
     def place(self, found: Beginning, scope: str) -> Resident:
-        """Move what was read to the device."""
+        """Copy a prefix that was read to the device."""
         held, began = self._held, time.perf_counter()
         handle = held.device.put_sequence(found.sequence)
         took = found.seconds + time.perf_counter() - began
@@ -140,7 +142,7 @@ class DiskStore:
         return resident
 
     def _look_for(self, request: Request, capacity: int, have: int, *, again: bool) -> _Asked:
-        """What to wait for: until it is known what there is, and then until it is read."""
+        """Return what to wait for: first the list of files, then the read of one."""
         keys = request.keys()
         if len(keys) - 1 - have < WORTH_IT:
             return _NOTHING
@@ -179,18 +181,18 @@ class DiskStore:
             return None
         return Beginning(stored, keys[:length], capacity, sequence, arrays.seconds + time.perf_counter() - began)
 
-    # What goes there.
+    # Writing.
 
     def is_idle(self, resident: Resident) -> None:
         """Note that a conversation is idle from now on."""
         self._idle_since[resident] = time.monotonic()
 
     def save_idle(self, now: float, room: int) -> float | None:
-        """Have one idle conversation written, if it is time. Gives the seconds until there may be another.
+        """Begin to write one idle conversation, if it is due. Return the seconds until the next may be due.
 
         Args:
             now: by ``time.monotonic``.
-            room: bytes of the device's that are free: what is written is copied there first.
+            room: free bytes of the device: the conversation is first copied there.
         """
         if not self._idle_since:
             return None
@@ -222,30 +224,30 @@ class DiskStore:
         return min(waits, default=None)
 
     def save_leaving(self, resident: Resident) -> None:
-        """Write a conversation that is about to leave the device, if the disk does not have it yet."""
+        """Write a conversation that is about to leave the device, unless it is on disk already."""
         prefixes = self._there_is.prefixes
         if prefixes is None or not prefixes.writes:
             return
-        while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # its system prompt, and all of it
+        while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # the system prompt, then the whole
             try:
                 blocks = copied_blocks(plan, cast("SequenceKV", resident.handle), self._held)
-            except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
+            except Exception as error:  # noqa: BLE001  such as full host memory: it can be read again
                 _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
                 return
             if not self._write(prefixes, plan, lambda blocks=blocks: blocks):
                 return
 
     def _plan(self, prefixes: StoredPrefixes, resident: Resident, *, whole: bool) -> WhatToWrite | None:
-        """What to write of a conversation: its system prompt, if nobody did yet, or all of it. None: nothing."""
+        """Plan the next write of a conversation: its system prompt, if that is not on disk, or all of it, or None."""
         system, total = resident.system, len(resident.keys)
         if WORTH_IT <= system <= total and self._stems.get(resident) != system:
-            known = prefixes.knows(resident.scope, resident.keys, system)
+            known = prefixes.has(resident.scope, resident.keys, system)
             if not known and (plan := self._worth_writing(resident, system)) is not None:
                 return plan
             self._stems[resident] = system
         if not whole or total - self._written.get(resident, (system, ""))[0] < WORTH_IT:
             return None
-        return None if prefixes.knows(resident.scope, resident.keys, total) else self._worth_writing(resident, total)
+        return None if prefixes.has(resident.scope, resident.keys, total) else self._worth_writing(resident, total)
 
     def _worth_writing(self, resident: Resident, length: int) -> WhatToWrite | None:
         plan = what_to_write(self._held, resident, length, WORTH_IT)
@@ -253,16 +255,16 @@ class DiskStore:
         return plan if worth else None
 
     def _copy_and_write(self, prefixes: StoredPrefixes, plan: WhatToWrite) -> None:
-        """Copy a conversation on the device, which is one dispatch, and fetch and write the copy in the background."""
+        """Copy a conversation on the device, in one dispatch. The background fetches and writes the copy."""
         held, resident = self._held, plan.resident
         key = ("resize", resident.capacity, resident.capacity)
         if not held.library.there(key) and held.library.makes_later:
-            held.library.soon([key])  # nobody waits for it
+            held.library.soon([key])  # made in the background; the write is tried again later
             return
         held.device.asked_by = ()
         try:
             copy = held.run(key, resident.handle)
-        except Exception as error:  # noqa: BLE001  the device is full, perhaps: it is no reason to fail
+        except Exception as error:  # noqa: BLE001  such as a full device, which is no reason to fail
             self._idle_since.pop(resident, None)
             _log.warning("a conversation of %d tokens could not be copied for the disk: %s", plan.length, named(error))
             return
@@ -284,7 +286,7 @@ class DiskStore:
         if whole:
             self._written[resident] = (plan.length, names.file(names.digest(scope, keys, plan.length)))
         elif plan.length == resident.system:
-            self._stems[resident] = plan.length  # whatever comes of it, it is not tried again
+            self._stems[resident] = plan.length  # even if it fails, it is not tried again
         seconds = self._host_store.read.seconds(1) or 0.0
         kv_dtype, label = self._held.shape.recipe.kv_dtype, self._label
 
@@ -304,8 +306,8 @@ class DiskStore:
                     globals=2 * len(global_layers(self._held)),
                 )
                 if prefixes.write(header, arrays) and whole and old:
-                    prefixes.forget(old)  # this one goes on from it
-            except Exception as error:  # noqa: BLE001  the arrays may be gone by now: it can be read again
+                    prefixes.forget(old)  # the new file continues it
+            except Exception as error:  # noqa: BLE001  the arrays may have been deleted: it can be read again
                 _log.warning("a conversation could not be written to the disk: %s", named(error))
 
         return self._store.write(write, plan.nbytes)

@@ -1,4 +1,4 @@
-"""Conversations in host memory: whose they are, how large, and which goes first."""
+"""``HostIndex``: all models' conversations in host memory, their bytes, and the order of eviction."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 
 
 class HostIndex:
-    """All models' parked conversations, within a budget of bytes. What was put here the longest time ago goes first."""
+    """All models' parked conversations, within a budget of bytes. The one parked longest ago is evicted first."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._indexes: dict[Hashable, PrefixIndex] = {}
-        self._order: dict[Resident, Hashable] = {}  # oldest first; whose each is
+        self._order: dict[Resident, Hashable] = {}  # the oldest first, each with its model
 
     def __contains__(self, resident: Resident) -> bool:
         return resident in self._order
 
     def of(self, model: Hashable, rings: Rings) -> PrefixIndex:
-        """A model's, by what they begin with. They are added and taken here alone."""
+        """Return a model's index of parked conversations. Only ``add`` and ``take`` here may change it."""
         return self._indexes.setdefault(model, PrefixIndex(rings))
 
     def add(self, model: Hashable, resident: Resident) -> None:
-        """Park one conversation more. Those that it goes on from are of no use any more, and the oldest make room."""
+        """Add a parked conversation. Those that it continues are dropped, and the oldest ones if there is no room."""
         index = self._indexes[model]
         keys = resident.keys.tobytes()
         for old in index.residents:
@@ -38,16 +38,16 @@ class HostIndex:
             self.take(next(iter(self._order)))
 
     def take(self, resident: Resident) -> None:
-        """Forget a parked conversation, which somebody takes away."""
+        """Remove a parked conversation."""
         self._indexes[self._order.pop(resident)].remove(resident)
 
     def forget(self, model: Hashable) -> None:
-        """The model is gone, or its weights are others now."""
+        """Remove all conversations of a model that is gone, or whose weights have changed."""
         self._indexes.pop(model, None)
         self._order = {resident: whose for resident, whose in self._order.items() if whose != model}
 
     def nbytes(self, model: Hashable | None = None) -> int:
-        """Return the bytes of a model's parked conversations; without a model, of all models'."""
+        """Return the bytes of a model's parked conversations or, without a model, of all."""
         if model is not None:
             return self._indexes[model].nbytes() if model in self._indexes else 0
         return sum(index.nbytes() for index in self._indexes.values())

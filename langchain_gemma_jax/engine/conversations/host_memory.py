@@ -1,7 +1,7 @@
-"""Moves arrays between a device and its host's memory, however this platform does that.
+"""Copies of arrays between a device and its host's memory, by the way that this platform supports.
 
-Which kinds of memory there are is asked of the device, and whether one works is tried: a CPU has three names
-for the same memory, a GPU has no unpinned kind, a TPU has both. Where none works, numpy holds the bytes.
+The device lists its kinds of memory, and each is tried: a CPU has three names for the same memory, a GPU has no
+unpinned kind, a TPU has both. If none works, the bytes are kept in numpy arrays.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ PREFERRED = ("pinned_host", "unpinned_host")  # from pinned memory a device fetc
 
 
 class HostMemory:
-    """The host's memory, as seen from the devices of a place."""
+    """The host's memory, for the devices of a placement."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
-        self.parts = len(placement.devices)  # of each of which what is here takes as much as it took there
-        self.usable = placement.here  # another host's part of an array is not for this one to move
+        self.parts = len(placement.devices)  # host memory holds the parts of all devices
+        self.usable = placement.here  # arrays with parts on another host cannot be moved by this one
         device = placement.devices[0]
         kinds = {memory.kind for memory in device.addressable_memories()} - {device.default_memory().kind}
         kinds = kinds if self.usable else set()
@@ -33,29 +33,29 @@ class HostMemory:
 
     @property
     def kind(self) -> str:
-        """The kind of memory; "numpy" where the platform offers none that works."""
+        """The kind of memory; "numpy" if the platform has none that works."""
         return "numpy" if self._kind is None else self._kind
 
     def put(self, tree: Tree) -> Tree:
-        """A copy in host memory, complete when this returns."""
+        """Return a copy in host memory, complete when this returns."""
         if self._kind is None:
             return jax.tree.map(np.array, tree)  # type: ignore[no-any-return]
         places = jax.tree.map(lambda home: home.with_memory_kind(self._kind), shardings(self._placement, tree))
         return jax.block_until_ready(jax.device_put(tree, places))  # type: ignore[no-any-return]
 
     def fetch(self, tree: Tree) -> Tree:
-        """A copy on the device, complete when this returns."""
+        """Return a copy on the device, complete when this returns."""
         return jax.block_until_ready(jax.device_put(tree, shardings(self._placement, tree)))  # type: ignore[no-any-return]
 
 
 def _works(placement: Placement, kind: str) -> bool:
-    """Whether bytes come back from this kind of memory as they were."""
+    """Return True if bytes come back unchanged from this kind of memory."""
     pattern = np.arange(1024, dtype=np.int32)
     try:
         home = placement.sharding(pattern.shape)
         there: Any = jax.device_put(jax.device_put(pattern, home), home.with_memory_kind(kind))
         back = jax.device_put(there, home)
         same = bool(np.array_equal(np.asarray(back), pattern))
-    except Exception:  # noqa: BLE001  each platform has its own way to refuse
+    except Exception:  # noqa: BLE001  each platform raises its own errors
         return False
     return same and there.sharding.memory_kind == kind

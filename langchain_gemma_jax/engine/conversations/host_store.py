@@ -1,6 +1,6 @@
-"""Conversations that leave the device for host memory and come back, where that is faster than reading them again.
+"""Conversations that are parked in host memory and fetched back, if that is faster than reading them again.
 
-For the owner thread. Whether it is faster follows from what moving bytes and reading tokens took here so far.
+For the owner thread. The measured times of moving bytes and reading tokens decide.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _log = OwnLog(__name__)
 
 
 class HostStore:
-    """One model's conversations in host memory. They outlive its weights on the device."""
+    """One model's conversations in host memory. They stay when its weights leave the device."""
 
     def __init__(
         self, model: object, host: HostMemory, parked: HostIndex, costs: TransferCosts, metrics: Metrics
     ) -> None:
-        self.read = Rate()  # of this model: a token
+        self.read = Rate()  # seconds to read a token with this model
         self._model, self._host, self._host_index, self._costs, self._metrics = model, host, parked, costs, metrics
 
     @property
@@ -35,7 +35,7 @@ class HostStore:
         return self._host_index.nbytes(self._model)
 
     def keep(self, resident: Resident, rings: Rings) -> bool:
-        """A copy of a conversation that is about to go, if it is worth that. Its own arrays stay as they are."""
+        """Copy a conversation that is about to leave, if that is worth it. Return True if a copy was kept."""
         size = bytes_of(resident) * self._host.parts
         if (
             not self._host.usable
@@ -46,7 +46,7 @@ class HostStore:
         began = time.perf_counter()
         try:
             handle, *copies = self._host.put([resident.handle, *(kept.handle for kept in resident.snapshots)])
-        except Exception as error:  # noqa: BLE001  the host's memory is full, perhaps: it can be read again
+        except Exception as error:  # noqa: BLE001  such as full host memory: it can be read again
             tokens = len(resident.keys)
             _log.warning("a conversation of %d tokens could not be kept on the host: %s", tokens, named(error))
             return False
@@ -58,7 +58,7 @@ class HostStore:
         return True
 
     def find(self, keys: Sequence[int], scope: str, have: int, rings: Rings) -> Resident | None:
-        """A conversation that is worth fetching for a prompt of which ``have`` tokens are on the device anyway."""
+        """Return a conversation worth fetching for a prompt with ``have`` tokens on the device already, or None."""
         index = self._index(rings)
         plan = index.plan(keys, scope)
         if plan.source is None:
@@ -67,19 +67,19 @@ class HostStore:
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
     def reach(self, keys: Sequence[int], scope: str, rings: Rings) -> int:
-        """Return how many first tokens of a prompt can be fetched from here."""
+        """Return the number of first tokens of a prompt that can be fetched from here."""
         return self.plan(keys, scope, rings).length
 
     def plan(self, keys: Sequence[int], scope: str, rings: Rings) -> Reuse:
-        """Return what a prompt could take over from here."""
+        """Return the part of a prompt that could be reused from here."""
         return self._index(rings).plan(keys, scope) if self.nbytes else Reuse()
 
     def bytes_back(self, parked: Resident) -> int:
-        """What a parked conversation will take of each device."""
+        """Return the bytes that a parked conversation will take on each device."""
         return bytes_of(parked) // self._host.parts
 
     def fetch(self, parked: Resident) -> Resident:
-        """Move a parked conversation to the device and return it. The host has it no longer."""
+        """Move a parked conversation to the device and return it. Host memory no longer has it."""
         began = time.perf_counter()
         handle, *copies = self._host.fetch([parked.handle, *(kept.handle for kept in parked.snapshots)])
         self._costs.to_device.add(time.perf_counter() - began, bytes_of(parked))
@@ -90,11 +90,11 @@ class HostStore:
         return found
 
     def holds(self, parked: Resident) -> bool:
-        """Whether a parked conversation is here yet."""
+        """Return True if a parked conversation is still here."""
         return parked in self._host_index
 
     def clear(self) -> None:
-        """Forget them all: the weights are others now, or gone for good."""
+        """Drop all conversations, because the weights have changed or are gone for good."""
         self._host_index.forget(self._model)
 
     def _index(self, rings: Rings) -> PrefixIndex:
@@ -102,12 +102,12 @@ class HostStore:
 
 
 def _moved(resident: Resident, handle: object, copies: Sequence[object], nbytes: Callable[[int], int]) -> Resident:
-    """A conversation whose arrays are elsewhere now, and take so many bytes there."""
+    """Return a conversation with its arrays replaced by copies elsewhere; ``nbytes`` converts their sizes."""
     pairs = zip(resident.snapshots, copies, strict=True)
     snapshots = [replace(kept, handle=copy, nbytes=nbytes(kept.nbytes)) for kept, copy in pairs]
     return replace(resident, handle=handle, nbytes=nbytes(resident.nbytes), snapshots=snapshots)
 
 
 def bytes_of(resident: Resident) -> int:
-    """A conversation's, with its snapshots."""
+    """Return the bytes of a conversation with its snapshots."""
     return resident.nbytes + sum({id(kept.handle): kept.nbytes for kept in resident.snapshots}.values())

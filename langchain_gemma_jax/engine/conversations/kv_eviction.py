@@ -1,8 +1,8 @@
-"""What to give up when the bytes for keys and values run short.
+"""The eviction policy for keys and values, when bytes run short.
 
 Least recently used first, in this order: snapshots beyond what a resident may keep, conversations,
-system prompts. A conversation whose system prompt nobody else holds is cut to that rather than
-dropped. A scope that uses more than its share pays before any other. What a running request owns is
+system prompts. A conversation whose system prompt no other conversation holds is cut to that rather than
+dropped. A scope that uses more than its share is evicted from before any other. A running request's conversation is
 never touched.
 """
 
@@ -20,12 +20,12 @@ from langchain_gemma_jax.errors import InputError
 
 @dataclass(frozen=True)
 class EvictionPolicy:
-    """How the bytes are divided."""
+    """The limits by which bytes are divided."""
 
     budget: int
     scope_share: float = 1.0  # of the budget: a scope that uses more is evicted from first
-    stem_share: float = 0.5  # of the budget: system prompts beyond it are evicted as conversations are
-    max_snapshots: int = 8  # a resident, beside the one of its system prompt
+    stem_share: float = 0.5  # of the budget: system prompts beyond it are evicted like conversations
+    max_snapshots: int = 8  # of a resident, in addition to the one of its system prompt
 
     def __post_init__(self) -> None:
         for name, share in (("scope_share", self.scope_share), ("stem_share", self.stem_share)):
@@ -37,7 +37,7 @@ class EvictionPolicy:
 
 @dataclass(frozen=True)
 class Drop:
-    """Forget the resident and its snapshots."""
+    """Drop the resident and its snapshots."""
 
     resident: Resident
     freed: int
@@ -45,16 +45,16 @@ class Drop:
 
 @dataclass(frozen=True)
 class DropSnapshot:
-    """Forget one snapshot of a resident."""
+    """Drop one snapshot of a resident."""
 
     resident: Resident
     snapshot: Snapshot
-    freed: int  # 0 until the last of those that share it
+    freed: int  # 0 unless it is the last one that shares the arrays
 
 
 @dataclass(frozen=True)
 class Shrink:
-    """Keep the first ``keep`` tokens only, at the capacity that they need."""
+    """Keep only the first ``keep`` tokens, at the capacity that they need."""
 
     resident: Resident
     keep: int
@@ -74,17 +74,17 @@ def to_free(
     asking: str | None = None,
     asked: int = 0,
 ) -> list[Action]:
-    """What to do, in this order, to free that many bytes, or as many as can be freed. Changes nothing itself.
+    """Return the actions, in order, that free this number of bytes, or as many as possible. This changes nothing.
 
-    The sum of what the actions free is exact. Which of several that share a snapshot is said to free it is not.
+    The sum of the freed bytes is exact. Of several residents that share a snapshot, any may be the one that frees it.
 
     Args:
         index: The residents.
-        bytes_needed: How many bytes are missing.
-        policy: How the bytes are divided.
-        capacity_bytes: The bytes of a resident of that many tokens.
+        bytes_needed: The number of missing bytes.
+        policy: The limits by which bytes are divided.
+        capacity_bytes: Returns the bytes of a resident with a number of tokens.
         asking: The scope that the bytes are for: ...
-        asked: ... it is judged by what it would use with this many more.
+        asked: ... its share is computed with this number of bytes added.
     """
     books = _Books(index, bytes_needed, policy, capacity_bytes)
     if asking is not None:
@@ -100,7 +100,7 @@ def to_free(
 
 
 class _Books:
-    """The residents as they would be after the actions so far."""
+    """The state of the residents after the actions so far."""
 
     def __init__(
         self, index: PrefixIndex, needed: int, policy: EvictionPolicy, capacity_bytes: Callable[[int], int]
@@ -109,7 +109,7 @@ class _Books:
         self.actions: list[Action] = []
         self.freed = 0
         self.used = Counter(index.nbytes_by_scope())
-        self.kept = {resident: list(resident.snapshots) for resident in index.residents}  # all that are still there
+        self.kept = {resident: list(resident.snapshots) for resident in index.residents}  # the remaining ones
         self.stems: dict[Resident, Shrink] = {}  # those cut so far
         self.idle = sorted((r for r in self.kept if not r.leased), key=lambda r: r.last_used)
         self.shared = Counter(id(snapshot.handle) for kept in self.kept.values() for snapshot in kept)
@@ -120,7 +120,7 @@ class _Books:
         return self.freed >= self.needed
 
     def drop_surplus(self, resident: Resident) -> None:
-        """The oldest snapshots beyond the most that it may keep."""
+        """Drop the oldest snapshots of a resident beyond the most that it may keep."""
         for snapshot in self._surplus(resident) if resident in self.kept else ():
             if self.enough:
                 return
@@ -128,7 +128,7 @@ class _Books:
             self._do(DropSnapshot(resident, snapshot, self._release([snapshot])))
 
     def reduce(self, resident: Resident) -> None:
-        """Drop a conversation, or cut it to its system prompt where nobody else that stays holds that."""
+        """Drop a conversation, or cut it to its system prompt if no other remaining one holds that."""
         if resident not in self.kept or resident in self.stems:
             return
         reached, snapshot = self._system(resident)
@@ -142,7 +142,7 @@ class _Books:
             after = self.rings.carried(before, resident.system)
             self.kept[resident] = after
             saved = resident.nbytes - self.capacity_bytes(resident.system)
-            # A snapshot that stays may be another object now, of the same arrays.
+            # A snapshot that stays may be a new object with the same arrays.
             left = {id(kept.handle) for kept in after}
             freed = saved + self._release([gone for gone in before if id(gone.handle) not in left])
             action = Shrink(resident, resident.system, snapshot, freed)
@@ -156,7 +156,7 @@ class _Books:
         cut = self.stems.pop(resident, None)
         if cut is None:
             self._do(Drop(resident, resident.nbytes + freed))
-        else:  # cutting it first would be work for nothing
+        else:  # no need to cut it first
             self.actions.remove(cut)
             self._do(Drop(resident, cut.freed + self.capacity_bytes(cut.keep) + freed), already=cut.freed)
 
@@ -166,7 +166,7 @@ class _Books:
         self.used[action.resident.scope] -= action.freed - already
 
     def _release(self, snapshots: Iterable[Snapshot]) -> int:
-        """Bytes that come free when a resident lets go of these: those of the ones that nobody else holds."""
+        """Return the bytes freed when a resident drops these snapshots: those that no other resident shares."""
         freed = 0
         for snapshot in snapshots:
             self.shared[id(snapshot.handle)] -= 1
@@ -174,19 +174,19 @@ class _Books:
         return freed
 
     def _system(self, resident: Resident) -> tuple[bool, Snapshot | None]:
-        """Whether it has a system prompt that can be continued from, and the snapshot to restore for that."""
+        """Return True if its system prompt can be continued from, and the snapshot to restore for that."""
         end, system = len(resident.keys), resident.system
         length, snapshot = self.rings.reach(end, resident.written, self.kept[resident], system)
         return 0 < length == system, snapshot
 
     def _surplus(self, resident: Resident) -> list[Snapshot]:
-        # The same length is reached as long as this one is kept, whatever becomes of the others.
+        # The same length can be reached as long as this snapshot is kept, without the others.
         system = self._system(resident)[1]
         others = [s for s in self.kept[resident] if system is None or s.handle is not system.handle]
         return others[: max(len(others) - self.policy.max_snapshots, 0)]
 
     def _held_by_another(self, resident: Resident) -> bool:
-        # The other has to know it for its system prompt, or it would not keep it when its own turn comes.
+        # The other must have it as its system prompt, or it would not be kept when that one is evicted.
         system = resident.system
         keys = resident.keys[:system]
         return any(
@@ -199,12 +199,12 @@ class _Books:
 
     def _is_no_more_than_its_system_prompt(self, resident: Resident) -> bool:
         bare = len(resident.keys) <= resident.system
-        return bare or self.capacity_bytes(resident.system) >= resident.nbytes  # cutting it saves nothing
+        return bare or self.capacity_bytes(resident.system) >= resident.nbytes  # cutting would save nothing
 
     def _protected(self) -> set[Resident]:
-        """The system prompts that outlast conversations: the ones used last, up to their share, and one in any case.
+        """Return the system prompts to keep longer than conversations: the last used, up to their share, at least one.
 
-        Without a bound, prompts that hold a date or a name, each used once, would push out every conversation.
+        Without a limit, prompts with a date or a name, each used once, would push out every conversation.
         """
         protected: set[Resident] = set()
         total = 0

@@ -1,6 +1,6 @@
-"""The keys and values of one model's conversations on its device: arrays, what is done with them, what they take.
+"""``KvHoldings``: the arrays of one model's conversations on its device, the operations on them, and their bytes.
 
-Only the owner thread comes here, but for ``copied``. Byte counts follow from shapes; nothing is asked of the device.
+Only the owner thread runs this code, except ``copied``. Byte counts are computed from shapes, without the device.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 @dataclass
 class KvHoldings:
-    """What one model's conversations hold on the device. Whether there is room for more is for others to say."""
+    """The arrays of one model's conversations on the device. ``KvStore`` decides if there is room for more."""
 
     shape: Shape
     library: Library
@@ -40,37 +40,37 @@ class KvHoldings:
     ladders: Ladders
     metrics: Metrics
     index: PrefixIndex = field(init=False)
-    changed: bool = False  # since somebody looked at the byte counts
+    changed: bool = False  # since the byte counts were last read
     _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
 
     def __post_init__(self) -> None:
         self.index = PrefixIndex(Rings(sequence_kv.ring_size(self.shape.layout, self.ladders.capacities[-1])))
 
-    # What is held.
+    # Bytes.
 
     def nbytes(self) -> int:
-        """Return the bytes of all of it."""
+        """Return the bytes of all arrays."""
         padding = sum(self.bytes_for(capacity) * len(rows) for capacity, rows in self._padding.items())
         return self.index.nbytes() + padding
 
     def busy(self) -> int:
-        """Return what running requests own."""
+        """Return the bytes of running requests' conversations."""
         return sum(bytes_of(resident) for resident in self.index.residents if resident.leased)
 
     def bytes_for(self, capacity: int) -> int:
-        """Return what a sequence of this capacity takes, of each device."""
+        """Return the bytes of a sequence of this capacity on each device."""
         shape = self.shape
         return sequence_kv.sequence_bytes(shape.layout_of_a_device, capacity, shape.max_context, shape.recipe.kv_dtype)
 
     def snapshot_bytes(self, capacity: int) -> int:
-        """Return what a copy of the rings of such a sequence takes."""
+        """Return the bytes of a copy of such a sequence's rings on each device."""
         return sequence_kv.snapshot_bytes(self.shape.layout_of_a_device, capacity, self.shape.recipe.kv_dtype)
 
-    # What is done with one conversation.
+    # Operations on one conversation.
 
     def run(self, key: ProgramKey, *args: object) -> SequenceKV:
-        """One of the programs for a conversation as a whole."""
-        self.changed = True  # nothing is made or resized without coming here ...
+        """Run one of the programs on a whole conversation."""
+        self.changed = True  # everything that is made or resized comes through here ...
         found: SequenceKV = self.device.run(key, self.library.of(key), *args)
         return found
 
@@ -79,7 +79,7 @@ class KvHoldings:
         return self._add(scope, capacity, self.run(("empty", capacity)), token_keys(()))
 
     def fork(self, source: Resident, reuse: Reuse, capacity: int) -> Resident:
-        """A copy of a conversation's first tokens. The conversation stays as it is."""
+        """Make a copy of a conversation's first tokens. The conversation itself does not change."""
         handle = self._with_rings(self._copy(source, capacity), capacity, reuse.snapshot)
         resident = self._add(source.scope, capacity, handle, source.keys[: reuse.length])
         self.index.touch(source)
@@ -89,14 +89,14 @@ class KvHoldings:
         return resident
 
     def cut(self, resident: Resident, length: int, snapshot: Snapshot | None) -> None:
-        """Forget what is behind its first tokens."""
+        """Drop all but a conversation's first tokens."""
         try:
             resident.handle = self._with_rings(cast("SequenceKV", resident.handle), resident.capacity, snapshot)
         except BaseException:
-            self.drop(resident)  # its arrays were given away
+            self.drop(resident)  # its arrays were donated
             raise
         self.index.truncate(resident, length, snapshot)
-        self.changed = True  # snapshots may be gone
+        self.changed = True  # snapshots may have been dropped
 
     def resize(self, resident: Resident, capacity: int) -> None:
         """Give a conversation another capacity."""
@@ -111,14 +111,14 @@ class KvHoldings:
         self.index.add_snapshot(resident, Snapshot(len(resident.keys), resident.written, nbytes, arrays))
 
     def drop(self, resident: Resident) -> None:
-        """Forget a conversation."""
+        """Drop a conversation."""
         self.index.remove(resident)
-        self.changed = True  # ... and nothing is given up without coming here
+        self.changed = True  # ... and everything that is dropped comes through here
         self.metrics.evictions += 1
         free(resident.handle)
 
     def clear(self) -> None:
-        """Forget everything, what running requests own too."""
+        """Drop everything, including running requests' conversations."""
         self.changed = True
         for resident in self.index.residents:
             self.index.remove(resident)
@@ -127,20 +127,20 @@ class KvHoldings:
                 free(kept.handle)
         self._padding.clear()
 
-    # Sequences of nobody's, for the rows of a step that nobody needs.
+    # Padding sequences, for the unused rows of a step.
 
     def padding(self, capacity: int, rows: int | None = None) -> list[SequenceKV]:
-        """Take so many of them, or all; as far as there are any. They are given away; see ``put_padding``."""
+        """Take up to ``rows`` padding sequences, or all. They may be donated; ``put_padding`` returns them."""
         spare = self._padding[capacity]
         taken, self._padding[capacity] = spare[:rows], [] if rows is None else spare[rows:]
         return taken
 
     def put_padding(self, capacity: int, sequences: Iterable[SequenceKV]) -> None:
-        """Take back sequences that were given away, or new ones."""
+        """Add padding sequences, returned or new."""
         self._padding[capacity].extend(sequences)
 
     def drop_padding(self) -> None:
-        """Forget all of them."""
+        """Free all padding sequences."""
         self.changed |= bool(self._padding)
         self._padding.clear()
 
@@ -153,18 +153,18 @@ class KvHoldings:
         return self.run(("resize", resident.capacity, capacity), resident.handle)
 
     def _with_rings(self, handle: SequenceKV, capacity: int, snapshot: Snapshot | None) -> SequenceKV:
-        """A sequence that is given away, with the rings of a snapshot; as it is without one."""
+        """Return a sequence with the rings of a snapshot, if there is one. The given sequence is donated."""
         if snapshot is None:
             return handle
         arrays = cast("RingArrays", snapshot.handle)
         return self.run(("restore", arrays[0].keys.shape[2], capacity), handle, arrays)
 
 
-_one_at_a_time = threading.Lock()  # XLA ends the process where an array is deleted while another thread reads it
+_one_at_a_time = threading.Lock()  # XLA ends the process if an array is deleted while another thread reads it
 
 
 def free(tree: object) -> None:
-    """Delete arrays now, whoever else still refers to them; after whoever is copying one."""
+    """Delete arrays now, even if other objects refer to them. This waits for ``copied`` in other threads."""
     for leaf in jax.tree.leaves(tree):
         with _one_at_a_time:
             if not leaf.is_deleted():
@@ -172,10 +172,10 @@ def free(tree: object) -> None:
 
 
 def copied(array: jax.Array) -> npt.NDArray[np.generic]:
-    """An array's numbers on the host, taken by any thread while nobody deletes it.
+    """Return an array's numbers on the host. Any thread may call it; ``free`` waits for it.
 
     Raises:
-        RuntimeError: it was deleted before.
+        RuntimeError: the array was deleted before.
     """
     with _one_at_a_time:
         return np.array(np.asarray(array))

@@ -1,6 +1,6 @@
-"""Where conversations live: gives a request its KV, with what is there already, and gives up what is idle.
+"""``KvStore``: gives each request a conversation with as much reused KV as possible, and evicts idle ones.
 
-Only the owner thread comes here.
+Only the owner thread runs this code.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 
 _log = OwnLog(__name__)
 
-WORTH_A_COPY = 16  # tokens in common: fewer are read again sooner than copied
-HEADROOM = 64  # tokens that a new conversation can grow by before its cache does
+WORTH_A_COPY = 16  # common tokens: fewer are faster read again than copied
+HEADROOM = 64  # tokens that a new conversation can grow by before its cache must grow
 
 
 class Budget(Protocol):
-    """What a model's conversations may take of a device that other things are on, too."""
+    """The memory that a model's conversations may take on a device that they share with others."""
 
     def room(self) -> int:
-        """Bytes, all of them together."""
+        """Return the bytes that all of the model's conversations may take."""
         ...
 
     def more(self, missing: int) -> None:
-        """Evict models that nobody uses, if so many bytes come free by that."""
+        """Evict unused models, if that frees this number of bytes."""
         ...
 
     def others(self) -> list[KvStore]:
@@ -41,7 +41,7 @@ class Budget(Protocol):
         ...
 
     def gave_up(self, what: str, reason: str, nbytes: int, seconds: float) -> None:
-        """Conversations went: for the log."""
+        """Log that conversations were evicted."""
         ...
 
 
@@ -59,10 +59,10 @@ class KvStore:
         self.held, self.index, self.policy, self.shared, self.host_store = held, held.index, policy, shared, host_store
         self.disk_store = disk_store
 
-    # What a request asks for.
+    # Requests.
 
     def awaits(self, request: Request) -> bool:
-        """Whether the beginning of a request's context is just being read from the disk. It need not keep others."""
+        """Return True while the beginning of a request's context is being read from disk. Other requests may go on."""
         if self.disk_store is None:
             return False
 
@@ -73,7 +73,7 @@ class KvStore:
         return self.disk_store.awaits(request, self._wanted(request), have)
 
     def take(self, request: Request) -> bool:
-        """Give a request its KV, with as much of its context in it as is there already. False: there is no room now."""
+        """Give a request a conversation with as much of its context as is kept. False: there is no room now."""
         self._bring_back(request)
         asked, progress = request.asked, request.progress
         reuse = self.index.plan(request.keys(), asked.scope)
@@ -86,14 +86,14 @@ class KvStore:
         resident.leased = True
         resident.system = max(resident.system, min(asked.system, len(progress.context)))
         request.on_device.resident = resident
-        if progress.started_at is None:  # later it has tokens of its own here
+        if progress.started_at is None:  # a request that begins again may find tokens of its own
             progress.reused = len(resident.keys)
         if resident.written > (self.index.rings.size or 0):
             self.keep(resident)  # the turn before ended here
         return True
 
     def grow(self, resident: Resident, tokens: int) -> bool:
-        """Have room for so many tokens. False: there is none."""
+        """Grow a conversation to hold this number of tokens. False: there is no room."""
         capacity = self.held.ladders.capacity(tokens)
         if capacity <= resident.capacity:
             return True
@@ -103,12 +103,12 @@ class KvStore:
         return True
 
     def fits_alone(self, tokens: int) -> bool:
-        """Whether a conversation of so many tokens fits if nothing else is kept, its own smaller arrays neither."""
+        """Return True if a conversation with this number of tokens fits when all others of the model are dropped."""
         size = self.held.bytes_for(self.held.ladders.capacity(tokens))
         return self._used_elsewhere() + size <= self.policy.budget and size <= self.shared.room()
 
     def keep(self, resident: Resident) -> None:
-        """Keep the rings as they are now, so that this point can be continued later too."""
+        """Keep a snapshot of the rings, so that the conversation can be continued from this point later."""
         rings = self.index.rings
         end = len(resident.keys)
         if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
@@ -117,13 +117,13 @@ class KvStore:
         surplus = len(resident.snapshots) + 1 - self.policy.max_snapshots
         if self.policy.max_snapshots == 0 or not self._make_room(size, resident.scope):
             return
-        # The first one serves the system prompt; of the others the oldest goes.
+        # The first snapshot is for the system prompt; of the others the oldest is dropped.
         for old in resident.snapshots[1 : 1 + max(0, surplus)]:
             self.index.drop_snapshot(resident, old)
         self.held.keep_rings(resident, size)
 
     def must_keep_before(self, resident: Resident, tokens: int) -> bool:
-        """Whether writing so many more would make the rings forget, for the first time, what they began with."""
+        """Return True if writing this number of tokens would, for the first time, overwrite the rings' beginning."""
         rings = self.index.rings
         if rings.size is None or resident.written > rings.size:
             return False
@@ -132,7 +132,7 @@ class KvStore:
         )
 
     def release(self, request: Request) -> None:
-        """The request is over, or has to start again. What it read stays, until the bytes are needed."""
+        """Release the conversation of a request that is over or starts again. It stays until its bytes are needed."""
         if (resident := request.on_device.resident) is not None:
             resident.leased = False
             request.on_device.resident = None
@@ -140,19 +140,19 @@ class KvStore:
                 self.disk_store.is_idle(resident)
 
     def pad(self, capacity: int, rows: int) -> bool:
-        """Have sequences of nobody's, for the rows of a step that nobody needs. False: there is no room for them."""
+        """Allocate padding sequences for the unused rows of a step. False: there is no room."""
         held = self.held
-        spare = held.padding(capacity)  # these are not given up to make room for the others
+        spare = held.padding(capacity)  # taken out, so that making room does not free these
         fits = len(spare) >= rows or self._make_room(rows * held.bytes_for(capacity), None)
         while fits and len(spare) < rows:
             spare.append(held.run(("empty", capacity)))
         held.put_padding(capacity, spare)
         return fits
 
-    # What is used, and what can be given up.
+    # Use of memory, and eviction.
 
     def evict_idle(self) -> None:
-        """Give up everything that no running request owns."""
+        """Drop everything that no running request owns."""
         for resident in self.index.residents:
             if not resident.leased:
                 self.held.drop(resident)
@@ -160,32 +160,32 @@ class KvStore:
         self.held.changed = True
 
     def park_all(self) -> None:
-        """The model goes: its conversations move to host memory, as far as that pays, the last one used on top."""
+        """Park conversations in host memory before the model leaves, if that is worth it, the last used one last."""
         for resident in sorted(self.index.residents, key=lambda r: r.last_used):
             if self.disk_store is not None:
                 self.disk_store.save_leaving(resident)
             self.host_store.keep(resident, self.index.rings)
 
     def save_idle(self, now: float) -> float | None:
-        """Have one idle conversation written to the disk, if it is time. Gives the seconds until there may be more."""
+        """Begin to write one idle conversation to disk, if it is due. Return the seconds until the next may be due."""
         if self.disk_store is None:
             return None
         return self.disk_store.save_idle(now, -self._missing(0))
 
     def save_all(self, until: float) -> None:
-        """The engine ends: what is idle is written to the disk, what was used last first, for so long."""
+        """Write idle conversations to disk before the engine ends, the last used first, until the given time."""
         for resident in sorted(self.index.residents, key=lambda r: -r.last_used):
             if self.disk_store is not None and not resident.leased and time.monotonic() < until:
                 self.disk_store.save_leaving(resident)
 
     def _wanted(self, request: Request) -> int:
-        """The capacity of a request's conversation, to begin with."""
+        """Return the initial capacity of a request's conversation."""
         asked, context = request.asked, request.progress.context
         tokens = min(len(context) + min(request.room, HEADROOM), asked.max_context)
         return self.held.ladders.capacity(tokens)
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
-        """Give up idle conversations, this model's first, then idle models, until so many bytes fit."""
+        """Evict idle conversations, this model's first, and then idle models, until this number of bytes fits."""
         for store in (self, *self.shared.others()):
             if (missing := self._missing(needed)) > 0:
                 store.give_up(missing, scope if store is self else None, needed)
@@ -194,17 +194,17 @@ class KvStore:
         return self._missing(needed) <= 0
 
     def _missing(self, needed: int) -> int:
-        """Bytes that are missing: of what conversations may take, or of what there is."""
+        """Return the bytes that are missing: to the conversations' budget or to the device's room."""
         held = self.held.nbytes() + needed
         return max(held + self._used_elsewhere() - self.policy.budget, held - self.shared.room())
 
     def give_up(self, missing: int, scope: str | None = None, needed: int = 0) -> int:
-        """Give up idle conversations of so many bytes, or as many as there are. Gives how many bytes that were.
+        """Evict idle conversations of this number of bytes, or all of them. Return the number of freed bytes.
 
         Args:
-            missing: the bytes.
-            scope: whom they are for: ...
-            needed: ... it is judged by what it would use with this many more.
+            missing: the number of bytes.
+            scope: the scope that they are for: ...
+            needed: ... its share is computed with this number of bytes added.
         """
         before, began, parked = self.held.nbytes(), time.perf_counter(), 0
         for action in kv_eviction.to_free(
@@ -240,11 +240,11 @@ class KvStore:
         return freed
 
     def _policy_now(self) -> EvictionPolicy:
-        """The policy for what there is room for beside all else: shares of more than that would bind nobody."""
+        """Return the policy with the budget limited to the device's room, so that shares are shares of real memory."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
     def _bring_back(self, request: Request) -> None:
-        """A conversation that was moved to the host or the disk, if that is faster than to read it again."""
+        """Fetch a conversation from host memory or disk, if that is faster than reading it again."""
         if self.host_store.nbytes:
             self._bring_back_from_host(request)
         if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
@@ -257,7 +257,7 @@ class KvStore:
         scope = request.asked.scope
         have = self.index.plan(request.keys(), scope).length
         found = self.host_store.find(request.keys(), scope, have, self.index.rings)
-        # Making room may move others to the host, and this one out of it.
+        # Making room may park other conversations in host memory, and evict this one from it.
         if (
             found is not None
             and self._make_room(self.host_store.bytes_back(found), scope)
@@ -275,29 +275,29 @@ class KvStore:
         self.held.metrics.evictions += 1
 
     def _take_over(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
-        """A conversation that begins as the plan says. None: nothing is worth it, or there is no room."""
+        """Return a conversation that reuses the planned one. None: it is not worth it, or there is no room."""
         source = reuse.source
         if source is None or (not reuse.in_place and reuse.length < WORTH_A_COPY):
             return None
-        was, source.leased = source.leased, True  # whatever is given up now, not this
+        was, source.leased = source.leased, True  # so that it is not evicted to make room
         try:
             if not reuse.in_place and self._make_room(self.held.bytes_for(capacity), scope):
                 return self.held.fork(source, reuse, capacity)
-            # Rather lose the other branch than read all of it again.
+            # Without room for a copy, it is better to lose the other branch than to read everything again.
             return source if not was and self._continue(source, reuse, capacity, scope) else None
         finally:
             source.leased = was
 
     def _start(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
-        """An empty conversation. None: there is no room."""
+        """Return an empty conversation. None: there is no room."""
         if reuse.length >= WORTH_A_COPY and any(resident.leased for resident in self.index.residents):
-            return None  # what others give back may be enough to take it over
+            return None  # once another request ends, there may be room to reuse the common tokens
         if not self._make_room(self.held.bytes_for(capacity), scope):
             return None
         return self.held.start(scope, capacity)
 
     def _continue(self, resident: Resident, reuse: Reuse, capacity: int, scope: str) -> bool:
-        """Go on in a conversation's own arrays, behind its first ``reuse.length`` tokens. False: they cannot grow."""
+        """Continue in a conversation's own arrays after its first ``reuse.length`` tokens. False: they cannot grow."""
         if capacity > resident.capacity and not self._make_room(self.held.bytes_for(capacity), scope):
             return False
         self.held.cut(resident, reuse.length, reuse.snapshot)

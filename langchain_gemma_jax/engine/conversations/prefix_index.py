@@ -1,18 +1,18 @@
-"""Which tokens' keys and values are resident, and what of them a new prompt can take over.
+"""``PrefixIndex``: the tokens whose keys and values are resident, and the part of them that a new prompt can reuse.
 
 A *resident* is one sequence on the device, with the keys of what it has read: a token's key is its id, and the key
-of a place in an image follows from its digest (``requests/prompt.py``). A prompt takes over the longest prefix
-that it shares with a resident of its own scope: in place where that loses nothing, as a copy otherwise. Global
-layers can be cut anywhere. Local layers keep rings, which forget: going back further than their slack needs a
-*snapshot* of the rings, taken at an earlier length.
+of a place in an image follows from its digest (``requests/prompt.py``). A prompt reuses the longest prefix that it
+shares with a resident of its own scope: in place if that loses nothing, otherwise as a copy. Global layers can be cut
+anywhere. Local layers have rings, which overwrite old tokens: going back further than their slack needs a *snapshot* of
+the rings, taken at an earlier length.
 
-Nothing here touches an array. One thread owns an index; nothing is locked.
+No code here touches an array. One thread owns an index, so there are no locks.
 """
 
 # Matching compares the prompt's bytes with each resident's, in C and without copying them. Measured on two shared
 # cores: 0.5 ms for a prompt of 32,768 tokens and 64 residents that share 20,000-32,000 of them, and 0.07 ms for a
-# radix trie (of arrays, compared the same way). Both vanish beside the prefill that they save, and the list cannot
-# disagree with its residents. Making an array of a list of 32,768 ids takes longer than either: 0.9 ms.
+# radix trie (of arrays, compared the same way). Both are negligible next to the prefill that they save, and the list
+# cannot disagree with its residents. Making an array of a list of 32,768 ids takes longer than either: 0.9 ms.
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
 
 @dataclass(frozen=True)
 class Rings:
-    """What the local layers' rings can give back."""
+    """The lengths that the local layers' rings can be taken back to."""
 
-    size: int | None  # slots at full size; None: no local layer, so every length can be gone back to
+    size: int | None  # slots at full size; None: no local layer, so it can be taken back to any length
     slack: int = 16  # slots beyond the window
 
     def restorable(self, end: int, written: int, length: int) -> bool:
-        """Whether rings with ``end`` valid tokens, written up to ``written``, can be continued from ``length``."""
+        """Return True if rings with ``end`` tokens, written up to ``written``, can be continued from ``length``."""
         if not 0 <= length <= end:
             return False
-        # Position p overwrote p - size. So the window before `length` is whole if nothing was ever overwritten,
+        # Position p overwrote p - size. So the window before `length` is complete if nothing was ever overwritten,
         # or if no more than the slack was written after it.
         return self.size is None or written <= self.size or written - length <= self.slack
 
     def reach(self, end: int, written: int, snapshots: Iterable[Snapshot], length: int) -> tuple[int, Snapshot | None]:
-        """The longest prefix, of ``length`` at most, to continue from, and the snapshot to restore for it.
+        """Return the longest prefix, at most ``length``, to continue from, and the snapshot to restore for it.
 
-        No snapshot: the rings as they are will do. ``(0, None)``: nothing can be continued.
+        Without a snapshot, the rings are used as they are. ``(0, None)``: nothing can be continued.
         """
         length = min(length, end)
         if self.restorable(end, written, length):
@@ -53,14 +53,14 @@ class Rings:
         return (0, None) if best is None or best.end == 0 else (best.end, best)
 
     def clip(self, snapshot: Snapshot, length: int) -> Snapshot | None:
-        """The snapshot where only the first ``length`` tokens are still the same; None where that makes it useless."""
+        """Return the snapshot cut to its first ``length`` tokens; None if it cannot be."""
         if snapshot.end <= length:
             return snapshot
         usable = self.restorable(snapshot.end, snapshot.written, length)
         return replace(snapshot, end=length) if usable else None
 
     def carried(self, snapshots: Iterable[Snapshot], length: int) -> list[Snapshot]:
-        """The snapshots that serve the first ``length`` tokens: what a copy shares, and what a cut leaves."""
+        """Return the snapshots for the first ``length`` tokens: those that a copy shares and a cut keeps."""
         kept: list[Snapshot] = []
         for snapshot in snapshots:
             clipped = self.clip(snapshot, length)
@@ -71,23 +71,23 @@ class Rings:
 
 @dataclass(frozen=True)
 class Reuse:
-    """What a prompt can take over."""
+    """The part of a prompt that can be reused."""
 
     source: Resident | None = None
-    length: int = 0  # tokens of KV taken over; 0: cold
-    common: int = 0  # tokens of the prompt, less its last, that some resident of the scope holds
-    in_place: bool = False  # continue the source itself, cut to `length`; else a copy of its first `length` tokens
-    snapshot: Snapshot | None = None  # the rings to continue with, its `end` is `length`; None: the source's own
-    lost: str = ""  # why `length` is less than `common`
+    length: int = 0  # tokens of reused KV; 0: cold
+    common: int = 0  # tokens of the prompt, without its last, that a resident of the scope has
+    in_place: bool = False  # continue the source itself, cut to `length`; otherwise a copy of its first `length` tokens
+    snapshot: Snapshot | None = None  # the rings to continue with; its `end` is `length`; None: the source's own
+    lost: str = ""  # the reason why `length` is less than `common`
 
 
 def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
-    """How many leading tokens are the same, up to ``limit``, which neither is shorter than."""
+    """Return the number of leading tokens that are equal, up to ``limit``. Neither may be shorter than ``limit``."""
     width = keys.itemsize
     with memoryview(keys) as held:
         if prompt.startswith(held[:limit]):
             return limit
-        same, differ = 0, limit  # keys[:same] are the same; the first other is in keys[same:differ]
+        same, differ = 0, limit  # keys[:same] are equal; the first difference is in keys[same:differ]
         while differ - same > 1:
             middle = (same + differ) // 2
             if prompt.startswith(held[same:middle], width * same):
@@ -98,7 +98,7 @@ def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
 
 
 class PrefixIndex:
-    """The residents, by scope. Scopes never match each other."""
+    """The residents, by scope. Different scopes never match."""
 
     def __init__(self, rings: Rings) -> None:
         self.rings = rings
@@ -126,13 +126,13 @@ class PrefixIndex:
             del self._scopes[resident.scope]
 
     def touch(self, resident: Resident) -> None:
-        """Note that a resident was used just now, if only to be copied from."""
+        """Mark a resident as just used, if only as the source of a copy."""
         self._known(resident)
         self._clock += 1
         resident.last_used = self._clock
 
     def extend(self, resident: Resident, keys: Iterable[int], written: int = 0) -> None:
-        """More tokens' KV is valid. ``written``: how far the step wrote, if further (padding, rejected drafts)."""
+        """Add tokens whose KV is valid now. ``written``: the end of the step's writes, if later (padding, drafts)."""
         new = token_keys(keys)
         total = len(resident.keys) + len(new)
         if total > resident.capacity:
@@ -142,9 +142,9 @@ class PrefixIndex:
         resident.written = max(resident.written, total, written)
 
     def truncate(self, resident: Resident, length: int, snapshot: Snapshot | None = None) -> None:
-        """Only the first ``length`` tokens stay valid; with the rings of ``snapshot``, or with its own.
+        """Keep only the first ``length`` tokens, with the rings of ``snapshot`` or with its own.
 
-        Cutting is not using: ``last_used`` stays.
+        This is not a use: ``last_used`` does not change.
         """
         self._known(resident)
         end, written = (len(resident.keys), resident.written) if snapshot is None else (snapshot.end, snapshot.written)
@@ -159,7 +159,7 @@ class PrefixIndex:
         resident.snapshots = self.rings.carried(resident.snapshots, length)
 
     def add_snapshot(self, resident: Resident, snapshot: Snapshot) -> None:
-        """Keep the rings of a length that it can be asked to go back to. Replaces one of the same length."""
+        """Add a snapshot of a length to go back to. It replaces one of the same length."""
         self._known(resident)
         end = snapshot.end
         if end > len(resident.keys) or not self.rings.restorable(end, snapshot.written, end):
@@ -176,10 +176,10 @@ class PrefixIndex:
         resident.snapshots.remove(snapshot)
 
     def plan(self, keys: Sequence[int], scope: str) -> Reuse:
-        """The longest prefix of a prompt that can be taken over. Changes nothing, so the answer holds until a change.
+        """Return the longest prefix of a prompt that can be reused. This changes nothing.
 
-        One token at least is left to be read, for its scores. Of equally long ones, those come first that can be
-        continued in place, then those that need no snapshot, then the one that was used last.
+        At least one token is left to be read, for its scores. Among equally long ones, the order is: those that can be
+        continued in place, those that need no snapshot, the last used.
         """
         most = len(keys) - 1
         members = self._scopes.get(scope, {})
@@ -194,7 +194,7 @@ class PrefixIndex:
                 common, nearest = same, resident
             end = len(resident.keys)
             length, snapshot = self.rings.reach(end, resident.written, resident.snapshots, same)
-            # A tail no longer than the slack is that of a retried or cancelled turn: cheap to read again.
+            # A tail no longer than the slack comes from a retried or cancelled turn, and is cheap to read again.
             in_place = not resident.leased and end - length <= self.rings.slack
             rank = (length, in_place, snapshot is None, resident.last_used)
             if length and rank > best_rank:
@@ -206,7 +206,7 @@ class PrefixIndex:
         return sum(self.nbytes_by_scope().values())
 
     def nbytes_by_scope(self) -> dict[str, int]:
-        """Bytes of residents and snapshots; a snapshot that several of a scope share counts once."""
+        """Return the bytes of residents and snapshots. A snapshot that several of a scope share counts once."""
         return {
             scope: sum(resident.nbytes for resident in members)
             + sum({id(kept.handle): kept.nbytes for resident in members for kept in resident.snapshots}.values())

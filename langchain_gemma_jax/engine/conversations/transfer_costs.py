@@ -1,4 +1,4 @@
-"""What things take here, measured: moving a byte, reading a token."""
+"""Measured costs on this machine: the time to move a byte, and to read a token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LATEST = 9
 
 
 class Rate:
-    """Seconds for one of something: the median of the latest, so that one odd measurement decides nothing."""
+    """Seconds for one unit: the median of the latest measurements, so that a single outlier does not matter."""
 
     def __init__(self) -> None:
         self._seen: deque[float] = deque(maxlen=LATEST)
@@ -19,53 +19,53 @@ class Rate:
             self._seen.append(seconds / amount)
 
     def seconds(self, amount: int) -> float | None:
-        """Return the seconds that so many take. None: it was never measured."""
+        """Return the seconds for this number of units. None: never measured."""
         return median(self._seen) * amount if self._seen else None
 
 
 class TransferCosts:
-    """How long moving conversations between one device and the host takes, as measured."""
+    """Measured costs of moving conversations between a device and the host."""
 
     def __init__(self) -> None:
-        self.to_host, self.to_device = Rate(), Rate()  # a byte
+        self.to_host, self.to_device = Rate(), Rate()  # per byte
 
     def worth_keeping(self, nbytes: int, tokens: int, read: Rate) -> bool:
-        """Whether a conversation of so many tokens comes back sooner from the host than by reading it again."""
+        """Return True if parking and fetching a conversation is faster than reading its tokens again."""
         again, out, back = read.seconds(tokens), self.to_host.seconds(nbytes), self.to_device.seconds(nbytes)
         return again is not None and (out or 0.0) + (back or 0.0) < again
 
     def worth_fetching(self, nbytes: int, tokens: int, read: Rate) -> bool:
-        """Whether moving it back is faster than reading so many tokens again."""
+        """Return True if fetching it is faster than reading this number of tokens again."""
         again, back = read.seconds(tokens), self.to_device.seconds(nbytes)
         return tokens > 0 and (again is None or (back or 0.0) < again)
 
 
 class DiskCosts:
-    """How long it takes until a conversation from the disk is on the device, as measured, or guessed at first."""
+    """The cost of bringing a conversation from disk to the device: measured, or a guess at first."""
 
-    GUESS = 1 / 200e6  # seconds a byte, to begin with: slower than disks and digests are
+    GUESS = 1 / 200e6  # seconds per byte at first: slower than disks and digests are
 
     def __init__(self) -> None:
-        self.from_disk = Rate()  # a byte
+        self.from_disk = Rate()  # per byte
 
     def seconds(self, nbytes: int) -> float:
-        """Return the seconds that so many bytes will take."""
+        """Return the estimated seconds for this number of bytes."""
         measured = self.from_disk.seconds(nbytes)
         return self.GUESS * nbytes if measured is None else measured
 
     def worth_keeping(self, nbytes: int, tokens: int, read: Rate) -> bool:
-        """Whether a conversation of so many tokens comes back sooner from the disk than by reading it again."""
+        """Return True if reading a conversation from disk is faster than reading its tokens again."""
         again = read.seconds(tokens)
         return again is not None and self.seconds(nbytes) < again
 
     def worth_fetching(self, nbytes: int, tokens: int, read: Rate, elsewhere: float) -> bool:
-        """Whether reading a file is faster than reading so many tokens again.
+        """Return True if reading a file is faster than reading this number of tokens again.
 
         Args:
-            nbytes: of the file.
-            tokens: that it saves.
-            read: what a token takes here.
-            elsewhere: the seconds a token that its writer took, for as long as nothing was read here.
+            nbytes: the bytes of the file.
+            tokens: the tokens that it saves.
+            read: the measured time to read a token here.
+            elsewhere: seconds per token that the file's writer measured, used until there is a measurement here.
         """
         again = read.seconds(tokens)
         return self.seconds(nbytes) < (elsewhere * tokens if again is None else again)

@@ -1,7 +1,7 @@
-"""The one place where the engine touches the device: every copy and every program goes through here.
+"""The engine's only access to the device: every copy and every program goes through here.
 
-So every byte is counted, nothing is copied by accident (JAX's transfer guard is up around each call),
-and a program that the ladders do not account for is noticed when it is first asked for.
+So every byte is counted, nothing is copied by accident (JAX's transfer guard is on around each call), and a program
+that is not on the ladders is detected at its first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.guards import Asker, Asks, CompileCost, Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.device.other_hosts import BesideHosts
+from langchain_gemma_jax.engine.device.other_hosts import OtherHostsPrograms
 from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV, shardings
 from langchain_gemma_jax.models.seams.placement import Placement
 
@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 
 class DeviceAccess:
-    """The device, or the devices, of one model as its conversations use them."""
+    """The device, or the devices, of one model."""
 
     def __init__(
         self,
@@ -35,19 +35,19 @@ class DeviceAccess:
         guards: Guards,
         programs: Iterable[ProgramKey],
         excess: Callable[[], int],
-        others: BesideHosts | None = None,
+        others: OtherHostsPrograms | None = None,
     ) -> None:
-        """``excess`` says how many bytes are on the device over the budget; ``others`` have devices of it, too."""
+        """``excess`` returns the bytes over the budget; ``others``: the other hosts that the model is divided among."""
         self.placement = placement
-        self.bound = frozenset(programs)  # all that may be asked for
-        self.seen: set[ProgramKey] = set()  # those that were
-        self.warmed = False  # all that is needed was asked for beforehand
-        self.asked_by: tuple[Asker, ...] = ()  # whom the owner thread works for just now
+        self.bound = frozenset(programs)  # all programs that may be run
+        self.seen: set[ProgramKey] = set()  # those that were needed so far
+        self.warmed = False  # the model was warmed up
+        self.asked_by: tuple[Asker, ...] = ()  # the requests that the owner thread is working for
         self.guards, self.excess = guards, excess
         self._metrics, self._others = metrics, others
 
     def put(self, tree: Any, *, for_step: bool = False) -> Any:
-        """Copy numpy arrays to the device; of several, to each."""
+        """Copy numpy arrays to the device or, if there are several, to each."""
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
         self._metrics.bytes_to_device += size
         self._metrics.device_copies += 1
@@ -59,17 +59,17 @@ class DeviceAccess:
         return found
 
     def put_sequence(self, sequence: SequenceKV) -> SequenceKV:
-        """Copy a conversation of numpy arrays to where its programs expect it."""
+        """Copy a conversation of numpy arrays to the device, with the sharding that programs expect."""
         self._metrics.bytes_to_device += sum(leaf.nbytes for leaf in jax.tree.leaves(sequence))
         self._metrics.device_copies += 1
         found: SequenceKV = jax.device_put(sequence, shardings(self.placement, sequence))
         return found
 
     def expect(self, key: ProgramKey) -> None:
-        """A program will be asked for.
+        """Note that a program will be needed.
 
         Raises:
-            GuardError: it is not on the ladders, or was not warmed up, and the guard is there to raise.
+            GuardError: it is not on the ladders, or was not warmed up, and the guard's policy is "raise".
         """
         if key not in self.bound:
             self.guards.trip(
@@ -88,12 +88,12 @@ class DeviceAccess:
         self.seen.add(key)
 
     def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_cost: Callable[[], CompileCost]) -> None:
-        """Have the guards look at a request before anything is done for it, some of whose programs never ran."""
+        """Let the guards check a request before any work for it. ``missing``: its programs that have never run."""
         request.progress.cold |= bool(missing)
         self.guards.begins(request, self.excess, cold_cost)
 
     def run(self, key: ProgramKey, program: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-        """Hand a program to the device. What it returns may not be computed yet."""
+        """Dispatch a program to the device. The returned arrays may not be computed yet."""
         if key not in self.seen:
             self.expect(key)
         if self._others is not None:
@@ -105,7 +105,7 @@ class DeviceAccess:
         except jax.errors.JaxRuntimeError as error:
             if "Disallowed" not in str(error):
                 raise
-            self._tell_of_transfer(key, (args, kwargs))
+            self._trip_transfer(key, (args, kwargs))
             with jax.transfer_guard("allow"):  # nothing has run, and nothing was donated
                 return program(*args, **kwargs)
         finally:
@@ -114,11 +114,11 @@ class DeviceAccess:
 
     @property
     def _asker(self) -> Asker | None:
-        """Who decides what a guard does: whoever is worked for, if alone. Several get what is configured for all."""
+        """The request whose policies apply, if there is only one. Several get the configured policies."""
         return self.asked_by[0] if len(self.asked_by) == 1 else None
 
-    def _tell_of_transfer(self, key: ProgramKey, given: Any) -> None:
-        """Tell the guard that a program was handed arrays, or numbers, of the host's."""
+    def _trip_transfer(self, key: ProgramKey, given: Any) -> None:
+        """Trip the transfer guard: a program got arrays or numbers in host memory."""
         size = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(given) if not isinstance(leaf, jax.Array))
         self.guards.trip(
             "transfer",
@@ -129,7 +129,7 @@ class DeviceAccess:
         )
 
     def fetch(self, tree: Any) -> Any:
-        """Wait for arrays, and copy them to the host."""
+        """Wait for arrays and copy them to the host."""
         began = time.perf_counter()
         try:
             found = jax.tree.map(np.asarray, tree)
@@ -144,5 +144,5 @@ class DeviceAccess:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether this is the device's way to say that its memory is full."""
+    """Return True if this error means that the device's memory is full."""
     return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)

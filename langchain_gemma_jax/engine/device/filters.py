@@ -1,9 +1,9 @@
-"""Top-k, top-p and min-p: each keeps the tokens whose score reaches some floor, so all three are one number.
+"""Top-k, top-p and min-p: each keeps the tokens whose score reaches some floor, so the three become one number.
 
 ``x`` is a token's score below the best one, divided by the temperature: 0 for the best, and
 ``exp(x)`` is its probability relative to the best. Tokens that tie with the last one kept are kept.
 
-Most floors lie among the few best tokens. Where they do not, they are found by bisecting the floats.
+Most floors lie among the few best tokens. Others are found by bisecting the floats.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jax import lax
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
-TOP = 128  # the largest top_k that the few best tokens can answer
-FEW = TOP + 1  # one more, so that a tie with the last one kept is seen
+TOP = 128  # the largest top_k for which the few best tokens are enough
+FEW = TOP + 1  # one more, so that a tie with the last one kept is detected
 BLOCK = 64  # scores a block; the FEW best lie within the FEW blocks with the largest maxima
 LANE = 128  # blocks side by side: the maxima of strided blocks are vector operations
 
@@ -24,10 +24,10 @@ MINUS_INFINITY_BITS = 0x7F800000  # without the sign
 
 
 def best_few(scores: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The best scores and their ids, descending: up to ``FEW`` of them.
+    """Return the best scores and their ids, descending: up to ``FEW`` of them.
 
-    The order of equal ones is fixed but arbitrary, and so is which of them are here if there is not room
-    for all that tie with the last one. An id past the vocabulary can only come with -inf.
+    The order of equal scores is fixed but arbitrary, and so is the choice among scores that tie with the last one if
+    there is no room for all. An id past the vocabulary can only come with -inf.
     """
     if scores.size <= 2 * FEW * BLOCK:
         return lax.top_k(scores, min(FEW, scores.size))
@@ -45,7 +45,7 @@ def floor_among_few(
     knobs: Knobs,
     total_mass: jax.Array,  # of the whole vocabulary; counts only if top-p works without top-k
 ) -> tuple[jax.Array, jax.Array]:
-    """The floor, if the best tokens are enough to tell, and whether no other token reaches it."""
+    """Return the floor according to the best tokens, and True if it is certain that no other token reaches it."""
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
     in_reach = (top_k > 0) & (top_k <= TOP)
     kth = x[jnp.clip(top_k, 1, x.size) - 1]
@@ -61,7 +61,7 @@ def floor_among_few(
 
 
 def floor_of_all(x: jax.Array, knobs: Knobs, share: ScoreShare = EVERY_SCORE) -> jax.Array:
-    """The floor, from all the tokens: ``x`` is [vocab], at most 0, or a device's share of it."""
+    """Return the floor, from all tokens: ``x`` is [vocab], at most 0, or a device's share of it."""
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
     nothing = jnp.float32(-jnp.inf)
     ones = jnp.ones_like(x)
@@ -76,7 +76,7 @@ def floor_of_all(x: jax.Array, knobs: Knobs, share: ScoreShare = EVERY_SCORE) ->
 
 
 def _reaching(x: jax.Array, weights: jax.Array, target: jax.Array, share: ScoreShare) -> jax.Array:
-    """The largest floor at which the weights of ``x >= floor`` reach the target; -inf if none does.
+    """Return the largest floor at which the weights of ``x >= floor`` reach the target; -inf if none does.
 
     The order of the floats at or below 0 is the reverse order of their bits without the sign.
     """

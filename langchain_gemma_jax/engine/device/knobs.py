@@ -1,4 +1,4 @@
-"""One request's sampling parameters, as the device reads them: few small arrays, copied there once a request."""
+"""One request's sampling parameters on the device: a few small arrays, copied there once for each request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 
 MAX_BIASES = 512
 SMALLEST = float(np.finfo(np.float32).tiny)
-OF_NONE, OF_THE_BEST, OF_THE_TOKEN, OF_THE_BIASED = range(4)  # whose log probabilities are wanted
+OF_NONE, OF_THE_BEST, OF_THE_TOKEN, OF_THE_BIASED = range(4)  # the ids whose log probabilities are wanted
 UNUSED = np.iinfo(np.int32).max  # beyond every vocabulary, so a scatter drops it
 
 
 class Floats(NamedTuple):
-    """What stands in ``Knobs.floats``, in its order."""
+    """The elements of ``Knobs.floats``, in order."""
 
     temperature: jax.Array
     top_p: jax.Array
@@ -28,13 +28,13 @@ class Floats(NamedTuple):
 
 
 class Ints(NamedTuple):
-    """What stands in ``Knobs.ints``, in its order."""
+    """The elements of ``Knobs.ints``, in order."""
 
     top_k: jax.Array  # 0: off
-    prompt_length: jax.Array  # positions below it hold the prompt, the others what was generated
-    logprobs: jax.Array  # which are wanted: ``OF_NONE`` and those below it
-    masked: jax.Array  # 1: a grammar holds, ``allowed`` counts
-    biases: jax.Array  # how many of ``bias_ids`` are used
+    prompt_length: jax.Array  # positions below it hold the prompt, the others generated tokens
+    logprobs: jax.Array  # the log probabilities that are wanted: one of ``OF_NONE`` ... ``OF_THE_BIASED``
+    masked: jax.Array  # 1: there is a grammar, and ``allowed`` applies
+    biases: jax.Array  # the number of ``bias_ids`` in use
 
 
 @jax.tree_util.register_dataclass
@@ -49,11 +49,11 @@ class Knobs:
     bias_values: jax.Array  # float32 [512]
 
     def named_floats(self) -> Floats:
-        """The floats of one request, by name."""
+        """Return the floats of one request, by name."""
         return Floats(*(self.floats[index] for index in range(len(Floats._fields))))
 
     def named_ints(self) -> Ints:
-        """The ints of one request, by name."""
+        """Return the ints of one request, by name."""
         return Ints(*(self.ints[index] for index in range(len(Ints._fields))))
 
 
@@ -72,11 +72,11 @@ def knobs(
     logprobs: int = 0,
     masked: bool = False,
 ) -> Knobs:
-    """Numpy arrays for a request whose options were checked; put them on the device explicitly.
+    """Return numpy arrays for a request with checked options. The caller puts them on the device explicitly.
 
-    The defaults change nothing: one draw from the model's own distribution. ``temperature=0`` takes
-    the best token, and so does one too small for float32. A seed counts modulo 2**64. A bias of -100 or less
-    bans its token.
+    The defaults change nothing: they draw from the model's own distribution. ``temperature=0`` takes the best token,
+    and so does a temperature too small for float32. A seed is taken modulo 2**64. A bias of -100 or less bans its
+    token.
     """
     biases = logit_bias or {}
     if len(biases) > MAX_BIASES or any(not 0 <= token < UNUSED for token in biases):
@@ -88,7 +88,7 @@ def knobs(
     bias_values = np.zeros(MAX_BIASES, np.float32)
     bias_ids[: len(biases)] = list(biases)
     bias_values[: len(biases)] = list(biases.values())
-    temperature = temperature if temperature >= SMALLEST else 0.0  # some devices divide by a smaller one as by 0
+    temperature = temperature if temperature >= SMALLEST else 0.0  # some devices treat smaller divisors as 0
     leaves = (
         np.array([temperature, top_p, min_p, repetition, presence, frequency], np.float32),
         np.array([top_k, prompt_length, logprobs, masked, len(biases)], np.int32),
@@ -96,10 +96,10 @@ def knobs(
         bias_ids,
         bias_values,
     )
-    return Knobs(*cast("tuple[jax.Array, ...]", leaves))  # which they are once they are on the device
+    return Knobs(*cast("tuple[jax.Array, ...]", leaves))  # they become these on the device
 
 
 def stack(rows: Sequence[Knobs]) -> Knobs:
-    """The knobs of several requests as those of a batch; inside a jitted program."""
+    """Stack the knobs of several requests into a batch. For use inside a jitted program."""
     stacked: Knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     return stacked

@@ -1,4 +1,4 @@
-"""What changes a row's scores before one is chosen: penalties, biases, the grammar, and the ids that are no tokens."""
+"""Edits of a row's scores before a token is chosen: penalties, biases, the grammar, and ids that are no tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jax import lax
 from langchain_gemma_jax.engine.device.knobs import Knobs
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
-BAN = -100.0  # a bias this low means never
+BAN = -100.0  # a bias this low bans the token
 LOWEST = float(jnp.finfo(jnp.float32).min)
 
 
@@ -20,13 +20,13 @@ def legal_scores(
     position: jax.Array,
     allowed: jax.Array,  # [word] uint32
     valid_vocab: int,
-    masked: jax.Array,  # bool: a grammar holds, ``allowed`` counts
-    share: ScoreShare = EVERY_SCORE,  # which of the scores these are
+    masked: jax.Array,  # bool: there is a grammar, and ``allowed`` applies
+    share: ScoreShare = EVERY_SCORE,  # the part of the scores that this device has
 ) -> tuple[jax.Array, jax.Array]:
-    """The scores as the request wants them, -inf where a token is illegal, and the best of them, which is finite.
+    """Return the edited scores, -inf where a token is illegal, and the best of them, which is finite.
 
-    A NaN counts as -inf and +inf as the largest float. Where that leaves nothing, the raw scores decide among
-    the tokens that the grammar allows (a bias gives way to the grammar), and among all if it allows none.
+    NaN counts as -inf, and +inf as the largest float. If no finite score remains, the raw scores decide among the
+    tokens that the grammar allows (a bias gives way to the grammar), or among all if it allows none.
     """
     penalised, biased = _is_penalised(knobs), knobs.named_ints().biases > 0
     ids, size = share.ids(scores.size), scores.size
@@ -48,7 +48,7 @@ def legal_scores(
 
 
 def is_edited(knobs: Knobs) -> jax.Array:
-    """Whether a request asks for other scores than the model's, grammars aside."""
+    """Return True if a request has penalties or biases, which change the model's scores."""
     return _is_penalised(knobs) | (knobs.named_ints().biases > 0)
 
 
@@ -71,7 +71,7 @@ def _penalised(
 
 
 def _counts(history: jax.Array, counted: jax.Array, size: int, share: ScoreShare) -> jax.Array:
-    """How often each id stands at the slots that count: float32, exact below 2**24."""
+    """Return the number of times that each id is at the counted slots: float32, exact below 2**24."""
     places = jnp.where(counted, share.places(history, size), size)
     return jnp.zeros(size, jnp.float32).at[places].add(1.0, mode="drop")
 
@@ -87,6 +87,6 @@ def _bits(words: jax.Array, count: int) -> jax.Array:
 
 
 def _rescued(scores: jax.Array, legal: jax.Array, valid_vocab: int, share: ScoreShare) -> jax.Array:
-    """The raw scores, finite wherever they may be chosen."""
+    """Return the raw scores, finite for all tokens that may be chosen."""
     finite = jnp.nan_to_num(scores, nan=LOWEST)
     return jnp.where(jnp.where(share.any(legal), legal, share.ids(scores.size) < valid_vocab), finite, -jnp.inf)

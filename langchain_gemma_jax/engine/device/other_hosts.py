@@ -1,7 +1,7 @@
-"""Other processes that have devices too, as the engine sees them: whatever it does on all of these, they do likewise.
+"""Protocols for other processes with devices that the engine uses: they repeat its dispatches, copies and loads.
 
-A program that runs on devices of several processes has to be handed over by each of them, in one order. The engine of
-one process, the leader, decides; these protocols are how it tells the others. ``scale.hosts`` is what carries it there.
+A program on the devices of several processes must be dispatched by each of them, in the same order. The engine of one
+process, the leader, decides the order, and sends it to the others by these protocols, which ``scale.hosts`` implements.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
 
 
-class BesideHosts(Protocol):
-    """What the programs of one shape in one place do on other hosts. For the owner thread."""
+class OtherHostsPrograms(Protocol):
+    """The programs of one shape and placement on other hosts. For the owner thread."""
 
     def copied(self, arrays: Sequence[npt.NDArray[np.generic]], there: Sequence[jax.Array]) -> None:
-        """Have the others copy these arrays to their devices, as was done here."""
+        """Make the others copy these arrays to their devices, as was done here."""
         ...
 
     def beside(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the program, which tells the others to hand it to their devices before it is handed to these."""
+        """Wrap a program: the others are made to dispatch it before it is dispatched here."""
         ...
 
     def failed(self, error: Exception) -> HostLostError:
-        """Return the error of who waited for what the hosts do together, which failed: they go on no more."""
+        """Return the error for a failure in work that the hosts do together, which ends the group."""
         ...
 
 
@@ -41,38 +41,38 @@ class LoadElsewhere(Protocol):
     """A model that other hosts load while this one does."""
 
     def finish(self, model: Model) -> None:
-        """Wait until all of them have it.
+        """Wait until all of them have loaded it.
 
         Raises:
-            GemmaJaxError: one of them cannot have it, or is lost.
+            GemmaJaxError: one of them cannot load it, or is lost.
         """
         ...
 
     def give_up(self) -> None:
-        """Have them let go of it: nothing comes of it here."""
+        """Make them drop it, because the load failed here."""
         ...
 
 
 class OtherHosts(Protocol):
-    """The other processes of a group, to the engine of the one that leads it."""
+    """The other processes of a group, for the engine of the leader."""
 
     @property
     def devices(self) -> tuple[jax.Device, ...]:
-        """All devices of the group: those of this process come first."""
+        """All devices of the group, those of this process first."""
         ...
 
-    def programs(self, shape: Shape, where: Placement) -> BesideHosts:
-        """Return what runs the programs of a shape in a place there."""
+    def programs(self, shape: Shape, where: Placement) -> OtherHostsPrograms:
+        """Return the programs of a shape and placement on the other hosts."""
         ...
 
     def making(self, shape: Shape, where: Placement) -> Callable[[ProgramKey], None]:
-        """Return what is told of each program that is made here, so that the others make it meanwhile."""
+        """Return a function to call with each program that is being made here, so that the others make it too."""
         ...
 
     def load(self, plan: LoadPlan, shape: Shape, source: str, how: dict[str, Any]) -> LoadElsewhere:
-        """Have the others load what is loaded here."""
+        """Make the others load a model that is being loaded here."""
         ...
 
     def load_again(self, plan: LoadPlan, shape: Shape, model: Model) -> LoadElsewhere:
-        """Have the others load a model again that all had loaded before."""
+        """Make the others load a model again that all had loaded before."""
         ...

@@ -1,4 +1,4 @@
-"""The device programs of one model, and nothing else that is compiled.
+"""The device programs of one model: the engine compiles no others.
 
     read     a chunk of one conversation                        one for each (chunk, capacity)
     verify   drafted tokens of one conversation                 one for each capacity
@@ -13,11 +13,11 @@
     read_medium
              the soft tokens of one picture or sound            one for each (encoder, chunk, capacity)
 
-Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders``
-alone, so the number of programs has a bound. Picking is large to compile and the same for every
-capacity, so it is a program of its own; only where a conversation is alone, two dispatches a token
-would cost more than they save. The sequences of all but ``pick``, ``resize`` and ``snapshot`` are
-donated: whoever calls keeps what comes back and nothing else.
+Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders`` alone, so the number of
+programs has a bound. Picking takes long to compile and is the same for every capacity, so it is a program of its own.
+Only for a conversation alone it is part of ``step``, since two dispatches a token would cost more than they save. The
+sequences of all programs but ``pick``, ``resize`` and ``snapshot`` are donated: the caller may use only what is
+returned.
 """
 
 from __future__ import annotations
@@ -45,42 +45,42 @@ from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
 Jitted: TypeAlias = jax.stages.Wrapped
 
-MAX_STOPS = 16  # stop ids that a loop on the device looks for; the host looks for all of them
-NO_TOKEN = -1  # in place of a token, where the model's scores hold NaN
+MAX_STOPS = 16  # stop ids that a loop on the device checks; the host checks all of them
+NO_TOKEN = -1  # returned instead of a token if the model's scores have NaN
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the programs of a model are traced with: static facts only."""
+    """The static facts that a model's programs are traced with."""
 
     architecture: Architecture
     recipe: Recipe
-    valid_vocab: int  # ids from here on are no tokens, and never picked
+    valid_vocab: int  # ids from here on are no tokens, and are never picked
     max_context: int
     loop_steps: int = 8
 
     @property
     def layout(self) -> CacheLayout:
-        """What each layer keeps of a conversation."""
+        """The cache of each layer for a conversation."""
         return self.architecture.cache_layout
 
     @property
     def layout_of_a_device(self) -> CacheLayout:
-        """What of it lies on each device, of a model that is divided among several."""
+        """The part of ``layout`` on each device, for a model that is divided among several."""
         return self.architecture.cache_of_a_device
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RowKnobs:
-    """What a row is sampled with: its own parameters, and the tokens that are legal now."""
+    """A row's inputs for sampling: its own parameters, and the tokens that are legal now."""
 
     knobs: Knobs
     allowed: jax.Array  # [word] uint32: bit i of word w is token 32 w + i
 
 
 class Programs:
-    """The jitted programs of one model in one place."""
+    """The jitted programs of one model and placement."""
 
     def __init__(self, shape: Shape, placement: Placement) -> None:
         self.shape, self.placement = shape, placement
@@ -95,7 +95,7 @@ class Programs:
         self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.layout)), donate_argnames="sequence")
 
     def of(self, key: ProgramKey) -> Jitted:
-        """The program of a key from the ladders."""
+        """Return the program of a key from the ladders."""
         kind = str(key[0])
         if kind == "empty":
             return self.empty(int(key[1]))
@@ -112,22 +112,22 @@ class Programs:
         return program
 
     def empty(self, capacity: int) -> Jitted:
-        """Makes a sequence without tokens."""
+        """Return the program that makes a sequence without tokens."""
         layout, context = self.shape.layout, self.shape.max_context
         program = partial(sequence_kv.empty, layout, capacity, context, self.shape.recipe.kv_dtype)
-        # What takes no array has to be told where its result goes.
+        # A program without array arguments needs an explicit sharding for its result.
         return jax.jit(program, out_shardings=sequence_kv.shardings(self.placement, jax.eval_shape(program)))
 
     def resize(self, capacity: int) -> Jitted:
-        """Copies a sequence into one of this capacity."""
+        """Return the program that copies a sequence into one of this capacity."""
         return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.layout, capacity=capacity)))
 
     def read_medium(self, encoder: int) -> Jitted:
-        """Reads what an encoder made of one medium."""
+        """Return the program that reads an encoder's soft tokens of one medium."""
         return self._jit(partial(_read_medium, encoder=encoder), donate="sequence", name="read_medium")
 
     def encoding(self, part: str, encoder: int) -> Jitted:
-        """One part of an encoder."""
+        """Return the program of one part of an encoder."""
         kind = self.shape.architecture.encoders[encoder]
         bodies = dict(zip(ENCODING, (kind.begin, kind.layer, kind.end), strict=True))
 
@@ -139,11 +139,11 @@ class Programs:
 
     def _jit(self, body: Callable[..., Any], donate: str | None = None, name: str | None = None) -> Jitted:
         program = partial(body, self.shape)
-        program.__name__ = name or body.__name__.lstrip("_")  # type: ignore[attr-defined]  # by which logs and events call it
+        program.__name__ = name or body.__name__.lstrip("_")  # type: ignore[attr-defined]  # the name in logs and events
         return jax.jit(self._kept(program), donate_argnames=donate)
 
     def _kept(self, program: Callable[..., Any]) -> Callable[..., Any]:
-        """The program, with what it gives lying as other programs take it. On several devices XLA would choose."""
+        """Fix the sharding of a program's results to what other programs take. XLA would choose one of its own."""
         if self.placement.one_device:
             return program
 
@@ -172,7 +172,7 @@ def _read_medium(
     shape: Shape,
     params: Any,
     tokens: jax.Array,  # [1, token] int32: the placeholders, padded
-    vectors: jax.Array,  # [1, token, width] float32: what is read in their place
+    vectors: jax.Array,  # [1, token, width] float32: the soft tokens that are read in their place
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
     sequence: SequenceKV,
@@ -202,12 +202,12 @@ def _embed(
 def _verify(
     shape: Shape,
     params: Any,
-    tokens: jax.Array,  # [1, token] int32: the newest token and the drafted ones behind it, padded
+    tokens: jax.Array,  # [1, token] int32: the newest token and the drafted ones after it, padded
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
     sequence: SequenceKV,
 ) -> tuple[jax.Array, jax.Array, SequenceKV]:
-    """Read a chunk: the hidden state after each of its tokens ``[token, width]``, where each ends, the sequence."""
+    """Read a chunk: the hidden state after each of its tokens ``[token, width]``, the end after each, the sequence."""
     hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,))
     return hidden[0], start + 1 + jnp.arange(tokens.shape[1]), sequence
 
@@ -216,7 +216,7 @@ def _advance(
     shape: Shape,
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
-    ends: jax.Array,  # [row] int32: how many tokens each sequence holds
+    ends: jax.Array,  # [row] int32: the number of tokens in each sequence
     sequences: tuple[SequenceKV, ...],
 ) -> tuple[jax.Array, jax.Array, tuple[SequenceKV, ...]]:
     """Read one token a row: the hidden states ``[row, width]``, the new ends, the sequences."""
@@ -232,7 +232,7 @@ def _pick_rows(
     ids: tuple[jax.Array, ...],  # a row: [position] int32
     rows: tuple[RowKnobs, ...],
 ) -> Picked:
-    """The tokens that follow these states."""
+    """Pick the tokens that follow these hidden states."""
     stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     valid = shape.valid_vocab
 
@@ -250,11 +250,11 @@ def _step(
     shape: Shape,
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
-    ends: jax.Array,  # [row] int32: how many tokens each sequence holds
+    ends: jax.Array,  # [row] int32: the number of tokens in each sequence
     sequences: tuple[SequenceKV, ...],
     rows: tuple[RowKnobs, ...],
 ) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
-    """Read one token a row and pick the next: what was picked, the new ends, the sequences."""
+    """Read one token a row and pick the next: the picked tokens, the new ends, the sequences."""
     hidden, ends, sequences = _advance(shape, params, tokens, ends, sequences)
     ids = tuple(sequence.ids for sequence in sequences)
     return _pick_rows(shape, params, hidden, ends, ids, rows), ends, sequences
@@ -265,12 +265,12 @@ def _loop(
     params: Any,
     tokens: jax.Array,  # [row] int32
     ends: jax.Array,  # [row] int32
-    limits: jax.Array,  # [row] int32: how many tokens a row may still get
+    limits: jax.Array,  # [row] int32: the number of tokens that a row may still get
     stops: jax.Array,  # [row, stop] int32: ids that end a row; -1: none
     sequences: tuple[SequenceKV, ...],
     rows: tuple[RowKnobs, ...],
 ) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
-    """Up to ``loop_steps`` steps: what was picked ``[step, row]``, how many tokens each row got, the sequences."""
+    """Run up to ``loop_steps`` steps: the picked tokens ``[step, row]``, their number in each row, the sequences."""
     steps, count = shape.loop_steps, len(sequences)
     blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, sequences, rows)[0]
     out = jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), blank)
@@ -281,7 +281,7 @@ def _loop(
     def once(state: _LoopState) -> _LoopState:
         picked, _, kept = _step(shape, params, state.tokens, state.ends, state.sequences, rows)
         alive = state.got < state.limits
-        # A row that is done reads its last token again and again, at the same place.
+        # A row that is done reads its last token again in each step, at the same place.
         more = alive.astype(jnp.int32)
         got = state.got + more
         ended = jnp.any(picked.tokens[:, None] == stops, axis=1)

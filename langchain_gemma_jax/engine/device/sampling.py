@@ -1,11 +1,11 @@
-"""From scores to tokens, on the device.
+"""Sampling on the device: from scores to tokens.
 
-A token is drawn by taking the largest of score + Gumbel noise, and the noise is a function of (seed, position, token
-id) and of nothing else. As each id has its own noise, the draw does not depend on the batch, on the way it was
-computed, or on which other ids are in the race.
+A token is drawn by taking the largest of score + Gumbel noise. The noise is a function of (seed, position, token id)
+alone. Each id has its own noise, so the draw does not depend on the batch, on the way it was computed, or on which
+other ids can be drawn.
 
-Rows are served one after the other with branches of their own, so a row pays only for what it asks for:
-the best token of a greedy row takes little more than one look at its scores.
+Rows are processed one after the other with branches of their own, so a row costs only what its options need: the best
+token of a greedy row takes little more than one pass over its scores.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE
 from langchain_gemma_jax.engine.device.logit_edits import is_edited, legal_scores
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
 
-# One less than 1, in float32: the largest v for which log(1 - v) is finite.
+# The float32 just below 1: the largest v for which log(1 - v) is finite.
 BELOW_ONE = 1 - 2.0**-24
 
 
 def key_at(seed: jax.Array, position: jax.Array) -> jax.Array:
-    """The key, uint32 [2], of the token at a position: a Threefry of both, so neighbours have nothing in common."""
+    """Return the key, uint32 [2], of the token at a position: a Threefry of both, so neighbours are independent."""
     key = jax.random.wrap_key_data(seed, impl="threefry2x32")
     return jax.random.key_data(jax.random.fold_in(key, position))
 
 
 def gumbel(key: jax.Array, ids: jax.Array) -> jax.Array:
-    """Standard Gumbel noise of token ids, float32 in their shape.
+    """Return standard Gumbel noise for token ids, float32 in their shape.
 
-    The ids are hashed with both words of the key: on a CPU a Threefry of each id would take longer than all
-    the rest of a draw from the whole vocabulary. The uniform number is small where the noise is
-    large, so the 32 bits resolve the upper tail, the one that decides, to 2**-33.
+    The ids are hashed with both words of the key: on a CPU, a Threefry of each id would take longer than the rest of a
+    draw from the whole vocabulary. The uniform number is small where the noise is large, so its 32 bits resolve the
+    upper tail, which decides the draw, to 2**-33.
     """
     bits = _mixed(_mixed(ids.astype(jnp.uint32) + key[0]) ^ key[1])
     uniform = jnp.minimum((bits.astype(jnp.float32) + 0.5) * 2.0**-32, BELOW_ONE)
@@ -44,7 +44,7 @@ def gumbel(key: jax.Array, ids: jax.Array) -> jax.Array:
 
 
 def _mixed(bits: jax.Array) -> jax.Array:
-    """A bijection of 32 bits in which each bit of the argument flips each bit of the result half the time."""
+    """Mix bits: a bijection of 32 bits in which each input bit flips each output bit half the time."""
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
     bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
     return bits ^ (bits >> 16)
@@ -56,38 +56,38 @@ TOP_LOGPROBS = 20
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Picked:
-    """One token a row, and the logprobs that the row asks for; zeros in place of those that it does not."""
+    """One token a row, with the logprobs that the row asks for; zeros for others."""
 
     tokens: jax.Array  # [row] int32
     logprobs: jax.Array  # [row] float32
-    top_ids: jax.Array  # [row, 20] int32, best first, the lower id first among equals; or those that have a bias
-    top_logprobs: jax.Array  # [row, 20] float32; -inf, with any id, where the vocabulary has no more
+    top_ids: jax.Array  # [row, 20] int32, best first, the lower id first among equals; or the ids that have a bias
+    top_logprobs: jax.Array  # [row, 20] float32; -inf, with any id, if the vocabulary has no more
 
 
 def pick(
     scores: jax.Array,  # [row, vocab] float32
     knobs: Knobs,  # [row, ...]
     history: jax.Array,  # [row, slot] int32: tokens by position
-    positions: jax.Array,  # [row] int32: of the token to pick; the history is read below it only
+    positions: jax.Array,  # [row] int32: of the token to pick; only the history before it is read
     allowed: jax.Array,  # [row, word] uint32: bit i % 32 of word i // 32, for rows with a grammar
     valid_vocab: int,
     best: tuple[jax.Array, jax.Array] | None = None,  # [row] each: the best valid score, and its lowest id
-    share: ScoreShare = EVERY_SCORE,  # which of the scores these are
+    share: ScoreShare = EVERY_SCORE,  # the part of the scores that this device has
 ) -> Picked:
     """Pick the next token of each row; ids from ``valid_vocab`` on are never picked.
 
-    With ``best``, where somebody found it already, a greedy row without penalties looks at no score any more. A row
-    with NaN has NaN there.
+    With ``best``, which a kernel may have computed already, a greedy row without penalties needs no pass over its
+    scores. A row with NaN has NaN there.
 
     Logprobs are those of the raw scores. Then, in this order: repetition, presence and frequency penalty,
     bias, temperature, top-k, top-p, min-p; tokens that tie with the last one kept are kept. At temperature 0
     the best token is taken, the lowest id among equals. A draw is a function of seed, position, and the
     row's own scores: the same alone, in a batch and on a draft.
 
-    What a grammar does not allow is drawn again, from what it does allow. So where a draw without the mask is legal,
-    it is the draw with the mask: whoever finds it so needs no mask.
+    A token that the grammar does not allow is drawn again among those that it allows. So a legal draw without the mask
+    equals the draw with the mask, and the mask can be skipped.
 
-    Whatever the scores are, NaN included, an id in range comes back: ``legal_scores`` says which.
+    For any scores, NaN included, an id in range is returned: ``legal_scores`` says which.
     """
 
     def one(row: tuple[jax.Array, Knobs, jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]) -> Picked:
@@ -131,7 +131,7 @@ def _pick_one(
         token = drawn(masked)
         return token, jnp.bool_(True), ~masked & illegal(token)
 
-    # A loop of two rounds at most, with the mask in the second. Written out, what draws would be compiled twice.
+    # A loop of two rounds at most, the second with the mask. Without a loop the drawing would be compiled twice.
     plain, token = jnp.bool_(False), jnp.int32(0)
     if best:
         plain = (knobs.named_floats().temperature <= 0) & ~is_edited(knobs) & jnp.isfinite(best[0])
@@ -148,12 +148,15 @@ def _pick_one(
 
 
 def _first(values: jax.Array, best: jax.Array, ids: jax.Array, share: ScoreShare) -> jax.Array:
-    """The lowest id with the best value; on a CPU, XLA's own argmax takes ten times as long."""
+    """Return the lowest id with the best value; on a CPU, XLA's own argmax takes ten times as long."""
     return share.min(jnp.where(values == best, ids, jnp.iinfo(jnp.int32).max))
 
 
 def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array, share: ScoreShare) -> jax.Array:
-    """A token from what the filters keep. The two ways there give the same token; the short one nearly always does."""
+    """Draw a token among those that the filters keep: from the few best if they are enough, otherwise from all.
+
+    Both ways give the same token, and the few best are nearly always enough.
+    """
     floats, top_k = knobs.named_floats(), knobs.named_ints().top_k
 
     def relative(scores: jax.Array) -> jax.Array:
@@ -179,7 +182,7 @@ def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array, share: 
 def _logprobs(
     scores: jax.Array, token: jax.Array, valid_vocab: int, share: ScoreShare
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the log probabilities of the token and of the best valid ids, and the ids; normalised over every score."""
+    """Return the log probability of the token, the best valid ids and theirs; normalised over all scores."""
     shift = _shift(scores, share)
     known = jnp.where(share.ids(scores.size) < valid_vocab, scores, -jnp.inf)
     few, ids = share.best(*best_few(known), known.size, FEW)
@@ -193,12 +196,12 @@ def _logprobs(
 def _of_the_biased(
     scores: jax.Array, token: jax.Array, knobs: Knobs, valid_vocab: int, share: ScoreShare
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the log probabilities of the token and of the first ids that have a bias, and those ids."""
+    """Return the log probability of the token, the first ids that have a bias, and theirs."""
     shift, ids = _shift(scores, share), jnp.minimum(knobs.bias_ids[:TOP_LOGPROBS], valid_vocab - 1)
     return share.at(scores, token) - shift, ids, share.at(scores, ids) - shift
 
 
 def _shift(scores: jax.Array, share: ScoreShare) -> jax.Array:
-    """Return what to subtract from scores to make log probabilities of them."""
+    """Return the number to subtract from scores to get log probabilities."""
     best = share.max(scores)
     return best + jnp.log(share.sum(jnp.exp(scores - best)))

@@ -1,11 +1,11 @@
-"""A conversation's state on the device, and what can be done with it as a whole.
+"""A conversation's state on the device, and the operations on it as a whole.
 
-A ``SequenceKV`` belongs to one conversation from its first token to its eviction. Rows of a step are
-sequences that meet there for the moment: nothing is copied when one joins or leaves.
+A ``SequenceKV`` belongs to one conversation from its first token to its eviction. A step's rows are separate sequences:
+nothing is copied when one joins or leaves.
 
-Which of its slots hold something follows from how many tokens it has, which only the host knows.
-Forgetting the last tokens therefore costs nothing, as long as the rings still hold the window
-before them (``prefix_index.Rings``); else the rings are restored from a snapshot.
+The number of its tokens, which only the host keeps, says which slots are in use. So dropping the last tokens costs
+nothing, as long as the rings still hold the window before them (``prefix_index.Rings``); otherwise the rings are
+restored from a snapshot.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from langchain_gemma_jax.models.seams.placement import Placement
 class SequenceKV:
     """One conversation on the device."""
 
-    layers: KVCache  # a layer that owns KV: [1, kv_head, slot, head_dim]
+    layers: KVCache  # each layer that owns KV: [1, kv_head, slot, head_dim]
     ids: jax.Array  # [position] int32: the tokens, for penalties
 
 
 RingArrays: TypeAlias = tuple[LayerKV, ...]
-"""A snapshot: the rings of the local layers, as they were at some length."""
+"""A snapshot: copies of the local layers' rings at some length."""
 
 
 def physical(capacity: int) -> int:
-    """Slots of a global layer. The slack takes the padding of a last, short chunk."""
+    """Return the slots of a global layer. The slack is for the padding of a last, short chunk."""
     return capacity + STEP_SLACK
 
 
 def ring_size(layout: CacheLayout, capacity: int) -> int | None:
-    """Slots of the smallest ring at this capacity; None if every layer is global."""
+    """Return the slots of the smallest ring at this capacity; None if every layer is global."""
     sizes = [kv_cache.slots(layer, physical(capacity)) for layer in layout if layer and layer.window is not None]
     return min(sizes, default=None)
 
 
 def smallest_window(layout: CacheLayout) -> int | None:
-    """The fewest tokens that a layer looks back at; None if every layer sees all."""
+    """Return the smallest window of a local layer; None if every layer is global."""
     return min((layer.window for layer in layout if layer and layer.window is not None), default=None)
 
 
-@lru_cache(maxsize=256)  # asked several times a request
+@lru_cache(maxsize=256)  # called several times for each request
 def sequence_bytes(layout: CacheLayout, capacity: int, max_context: int, dtype: str) -> int:
-    """What one sequence occupies."""
+    """Return the bytes of one sequence."""
     shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)
     layers = sum(2 * int(s.size) * int(s.dtype.itemsize) for s in shapes if s is not None)
     return layers + 4 * physical(max_context)
@@ -62,39 +62,39 @@ def sequence_bytes(layout: CacheLayout, capacity: int, max_context: int, dtype: 
 
 @lru_cache(maxsize=256)
 def snapshot_bytes(layout: CacheLayout, capacity: int, dtype: str) -> int:
-    """What a snapshot of its rings occupies."""
+    """Return the bytes of a snapshot of a sequence's rings."""
     shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype)
     return sum(2 * int(s.size) * int(s.dtype.itemsize) for i in local_layers(layout) if (s := shapes[i]) is not None)
 
 
 def local_layers(layout: CacheLayout) -> list[int]:
-    """The layers that keep a ring."""
+    """Return the indices of the layers that have a ring."""
     return [index for index, layer in enumerate(layout) if layer is not None and layer.window is not None]
 
 
 def shardings(where: Placement, tree: Any) -> Any:
-    """Where the arrays of a tree lie, or those that will stand there: ``LayerKV``s as the placement has them."""
+    """Return the shardings of the arrays, or shapes, in a tree: the placement's for each ``LayerKV``."""
 
     def of(leaf: Any) -> Any:
         if isinstance(leaf, LayerKV):
             home = where.sharding(leaf.keys.shape, AXES)
-            return LayerKV(home, home)  # type: ignore[arg-type]  # in the place of arrays
+            return LayerKV(home, home)  # type: ignore[arg-type]  # shardings in the place of arrays
         return where.sharding(leaf.shape)
 
     return jax.tree.map(of, tree, is_leaf=lambda leaf: isinstance(leaf, LayerKV))
 
 
-# The rest is for inside a jitted program.
+# The rest is for use inside a jitted program.
 
 
 def empty(layout: CacheLayout, capacity: int, max_context: int, dtype: str) -> SequenceKV:
-    """A sequence without tokens."""
+    """Return a sequence without tokens."""
     layers = kv_cache.allocate(layout, 1, physical(capacity), dtype)
     return SequenceKV(layers, jnp.zeros(physical(max_context), jnp.int32))
 
 
 def resize(layout: CacheLayout, sequence: SequenceKV, capacity: int) -> SequenceKV:
-    """A copy of the same tokens in a cache of another, or the same, capacity. A smaller one has to hold them all."""
+    """Return a copy of a sequence with another, or the same, capacity. A smaller one must still hold all tokens."""
     dtype = next(layer.keys.dtype for layer in sequence.layers if layer is not None)
     shapes = kv_cache.abstract_cache(layout, 1, physical(capacity), dtype.name)
     layers = tuple(
@@ -105,12 +105,12 @@ def resize(layout: CacheLayout, sequence: SequenceKV, capacity: int) -> Sequence
 
 
 def snapshot(layout: CacheLayout, sequence: SequenceKV) -> RingArrays:
-    """A copy of the rings."""
+    """Return a copy of the rings."""
     return tuple(jax.tree.map(jnp.copy, _owned(sequence.layers[i])) for i in local_layers(layout))
 
 
 def restore(layout: CacheLayout, sequence: SequenceKV, rings: RingArrays) -> SequenceKV:
-    """The sequence with copies of these rings in place of its own."""
+    """Return the sequence with copies of these rings in place of its own."""
     layers = list(sequence.layers)
     for index, ring in zip(local_layers(layout), rings, strict=True):
         shape = jax.ShapeDtypeStruct(_owned(layers[index]).keys.shape, ring.keys.dtype)
@@ -119,7 +119,7 @@ def restore(layout: CacheLayout, sequence: SequenceKV, rings: RingArrays) -> Seq
 
 
 def _fit(old: jax.Array, shape: jax.ShapeDtypeStruct) -> jax.Array:
-    """The first slots, as many as both have. A ring whose size changes never wrapped: its slots are positions."""
+    """Copy the slots that both shapes have. A ring whose size changes has never wrapped: its slots are positions."""
     if old.shape == shape.shape:
         return jnp.copy(old)
     first = jax.lax.slice_in_dim(old, 0, min(old.shape[2], shape.shape[2]), axis=2)

@@ -1,5 +1,5 @@
-"""Compiled programs by name: fetched from the disk, or made and kept there, ahead of need where that pays.
+"""Compiled programs by name: fetched from disk, or compiled and kept there, ahead of need where that is worth it.
 
-Any thread may ask for a program; ``background`` has the threads that make them while nobody waits. The room may
+Any thread may ask for a program; ``background`` has the threads that make programs ahead of need. The room may
 import ``requests``, ``device``, ``base`` and ``host``, and the compile cache below the engine.
 """

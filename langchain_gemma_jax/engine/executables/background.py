@@ -1,4 +1,4 @@
-"""Work that nobody waits for yet: programs are fetched and compiled here while the engine goes on."""
+"""Background threads, in which programs are fetched and compiled while the engine goes on."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def workers() -> int:
-    """How many are worth having."""
+    """Return the number of background threads to use."""
     return max(2, min(cores(), 8))
 
 
 class ThreadWatcher(Protocol):
-    """Whoever wants to know what a thread does. It is told in that thread."""
+    """An observer that each background thread calls at its beginning and end."""
 
     def watch_this_thread(self) -> None: ...
 
@@ -32,9 +32,9 @@ class ThreadWatcher(Protocol):
 
 
 class Background:
-    """A few threads, as long as there is something to do.
+    """A few threads, which live while there is work.
 
-    XLA lets go of Python's lock while it compiles and loads, so that several at once are faster.
+    XLA releases Python's lock while it compiles and loads, so several threads are faster than one.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class Background:
         name: str = "gemma-jax-background",
         daemon: bool = True,
     ) -> None:
-        """``watcher`` sees each thread begin and end. The process does not end before one that is no daemon."""
+        """``watcher`` is called at each thread's beginning and end. The process waits for threads unless ``daemon``."""
         self._workers, self._watcher, self._name, self._daemon = workers, watcher, name, daemon
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
-        self._lock = threading.RLock()  # a signal handler may come here too
+        self._lock = threading.RLock()  # a signal handler may run this code again
         self._closed = False
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Have it done. After ``close`` it is cancelled at once, and so is what fails then."""
+        """Queue a function. After ``close`` it is cancelled at once, and so is a running one that fails then."""
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
@@ -71,28 +71,28 @@ class Background:
             thread.start()
         except RuntimeError as error:  # the system has no more threads, or Python, from 3.12 on, is about to end
             self._threads.discard(thread)
-            if not self._threads:  # else one of the others does it
-                self._tasks.clear()  # nothing but what has just come: a thread ends only when nothing waits
+            if not self._threads:  # otherwise one of the others runs it
+                self._tasks.clear()  # this task alone: a thread ends only when the queue is empty
                 future.set_exception(error)
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is one of the threads."""
+        """True if the caller is one of the threads."""
         return threading.current_thread() in self._threads
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is begun."""
+        """True after ``close``: no more work is begun."""
         return self._closed
 
     @property
     def busy(self) -> bool:
-        """Whether one of the threads is doing something."""
+        """True if any thread is working."""
         with self._lock:
             return bool(self._threads)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Begin nothing more. Gives whether all that had begun is over within ``timeout`` seconds."""
+        """Begin no more work. Return True if all work that had begun is over within ``timeout`` seconds."""
         with self._lock:
             self._closed = True
             dropped, self._tasks = list(self._tasks), deque()
@@ -103,7 +103,7 @@ class Background:
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(None if until is None else max(0.0, until - time.monotonic()))
-        with self._lock:  # which they say themselves: see loop_thread.py
+        with self._lock:  # the threads remove themselves: see loop_thread.py
             return self._threads.isdisjoint(threads)
 
     def _live(self) -> None:
@@ -115,25 +115,25 @@ class Background:
                 if future.set_running_or_notify_cancel():
                     try:
                         future.set_result(work())
-                    except BaseException as error:  # noqa: BLE001  it is for whoever asks for the result
-                        # JAX clears its caches while the process ends, and what is just being traced then fails.
+                    except BaseException as error:  # noqa: BLE001  it is raised where the result is read
+                        # JAX clears its caches while the process ends, and tracing at that time fails.
                         future.set_exception(CancelledError() if self._closed else error)
                 del task, work, future
         finally:
             if self._watcher is not None:
                 self._watcher.leave_this_thread()
             with self._lock:
-                self._threads.discard(threading.current_thread())  # also if it could not begin
+                self._threads.discard(threading.current_thread())  # also if ``watch_this_thread`` failed
 
     def _next(self) -> _Task | None:
         with self._lock:
             if self._tasks:
                 return self._tasks.popleft()
-            self._threads.discard(threading.current_thread())  # whoever comes later starts another
+            self._threads.discard(threading.current_thread())  # a later task starts another thread
             return None
 
 
 def _drop(future: Future[Any]) -> None:
-    """Cancel a future. Whoever waits for it, or for several, hears that from the second call."""
+    """Cancel a future. The second call notifies those that wait for it, or for several."""
     future.cancel()
     future.set_running_or_notify_cancel()

@@ -1,8 +1,8 @@
-"""The names under which compiled programs are kept: two programs have one name only if they are the same.
+"""The names under which compiled programs are kept: two programs have the same name only if they are equal.
 
-A program is found without being traced, so its name has to hold everything that tracing and compiling
-depend on: the model's configuration, how its matrices are stored and multiplied, the sizes, the place, JAX's
-settings, the compiler's flags, and the source that is traced.
+A program is looked up without being traced, so its name must cover everything that tracing and compiling depend on: the
+model's configuration, the storage and multiplication of its matrices, the sizes, the placement, JAX's settings, the
+compiler's flags, and the traced source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from langchain_gemma_jax.engine.executables.traced_source import module_digest, 
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.seams.placement import Placement
 
-WITHOUT_EFFECT = (  # the first letters of settings that no compiled program depends on
+WITHOUT_EFFECT = (  # prefixes of settings that no compiled program depends on
     "jax_array_garbage",
     "jax_compilation_cache",
     "jax_debug_log",
@@ -41,16 +41,18 @@ WITHOUT_EFFECT = (  # the first letters of settings that no compiled program dep
 
 
 def family(shape: Shape, placement: Placement) -> str:
-    """What the programs of one model in one place have in common, as a digest."""
+    """Return a digest of what the programs of one model and placement have in common."""
     device = placement.devices[0]
     theirs = (
         shape.architecture,
         *shape.architecture.encoders,
         shape.recipe.storage,
         placement,
-    )  # may come from anybody's module
+    )  # these may come from a user's module
     client = device.client
-    whose = () if placement.here else (f"host {client.process_index()}",)  # each keeps its own, maybe in one folder
+    whose = (
+        () if placement.here else (f"host {client.process_index()}",)
+    )  # each host keeps its own, perhaps in one folder
     facts = [
         jax.__version__,
         jaxlib.version.__version__,
@@ -62,9 +64,11 @@ def family(shape: Shape, placement: Placement) -> str:
         device.device_kind,
         placement.key,
         *whose,
-        repr(replace(shape, recipe=replace(shape.recipe, source="default"))),  # whoever chose it
+        repr(
+            replace(shape, recipe=replace(shape.recipe, source="default"))
+        ),  # the source of the choice does not matter
         str(_processors()),
-        kernels().targets,  # known to XLA from here on: before any program that calls them is loaded
+        kernels().targets,  # this registers them with XLA, before any program that calls them is loaded
         *compiler_flags(),
         *settings(),
     ]
@@ -72,22 +76,22 @@ def family(shape: Shape, placement: Placement) -> str:
 
 
 def name(family: str, key: ProgramKey) -> str:
-    """The name of one program."""
+    """Return the name of one program."""
     return f"program/{family}/{'/'.join(str(part) for part in key)}"
 
 
 def label(model: str, key: ProgramKey) -> str:
-    """What a person reads in a list."""
+    """Return a program's description for people."""
     return f"{model} {' '.join(str(part) for part in key)}"
 
 
 def settings() -> Iterable[str]:
-    """JAX's settings that a program may depend on."""
+    """Yield JAX's settings that a program may depend on."""
     for setting, value in sorted(jax.config.values.items()):
         if not setting.startswith(WITHOUT_EFFECT):
             yield f"{setting}={value!r}"
 
 
 def _processors() -> int:
-    """XLA divides loops among the processors that it may use, when it compiles."""
+    """Return the number of processors that XLA may use: when it compiles, it divides loops among them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The compiled programs of an engine's models: one library for all models of one shape in one place."""
+"""The compiled programs of an engine's models: one library for all models of one shape and placement."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from langchain_gemma_jax.models.seams.placement import Placement
 
 
 class Libraries:
-    """The program libraries of one engine, and the threads that make programs beside the owner thread."""
+    """The program libraries of one engine, and the background threads that make programs."""
 
     def __init__(self, events: Events, others: OtherHosts | None = None) -> None:
         self.tally = Tally(events=events)
         self.compiles = CompileCounter()
         self.background = Background(workers(), self.compiles)
         self._lock, self._others = threading.Lock(), others
-        # With the last model of a shape its programs go.
+        # The programs of a shape are dropped with its last model.
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
 
     def of(self, shape: Shape, where: Placement, name: str) -> Library:
-        """Return the library of a model's shape in a place; ``name`` is the model's, for people."""
+        """Return the library of a model's shape and placement; ``name`` is the model's, for people."""
         with self._lock:
             library = self._known.get((shape, where))
             if library is None:
-                told = () if where.here or self._others is None else (self._others.making(shape, where),)
-                library = library_of(Programs(shape, where), self.tally, name, self.background, *told)
+                making = () if where.here or self._others is None else (self._others.making(shape, where),)
+                library = library_of(Programs(shape, where), self.tally, name, self.background, *making)
                 self._known[shape, where] = library
         return library
 
     def all(self) -> list[Library]:
-        """Return the libraries that somebody still has."""
+        """Return the libraries that are still in use."""
         with self._lock:
             return list(self._known.values())
 
@@ -50,7 +50,7 @@ def library_of(
     background: Background,
     making: Callable[[ProgramKey], None] | None = None,
 ) -> Library:
-    """A library, with the store of its devices. Of a program of several hosts each keeps what runs on its own."""
+    """Return a library with the store of its devices. If several hosts share a program, each keeps its own part."""
     from langchain_gemma_jax.compile_cache.install import store_for
 
     where = programs.placement

@@ -179,7 +179,7 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
-        self._tally.events.tell(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
+        self._tally.events.publish(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
         if not made.loaded:
             self._tally.costs.add(self._family, str(key[0]), made.seconds)
         self._failed.discard(key)
@@ -299,9 +299,9 @@ class Library:
         if self._store is None:
             compiled, whole = lower(self.programs, self._signatures, key).compile(self._how), False
         else:
-            from langchain_gemma_jax.compile_cache.jax_side import aside, hits_of_this_thread
+            from langchain_gemma_jax.compile_cache.jax_side import bypass_store, hits_of_this_thread
 
-            with aside(), hits_of_this_thread() as hits:
+            with bypass_store(), hits_of_this_thread() as hits:
                 lowered = lower(self.programs, self._signatures, key)
                 compiled, whole = lowered.compile(self._how), not hits
         took = time.perf_counter() - began

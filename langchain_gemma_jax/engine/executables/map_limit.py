@@ -1,7 +1,7 @@
-"""Linux gives a process so many pieces of memory, and XLA:CPU takes three of them for each kernel of a program.
+"""A check of Linux's limit on the memory maps of a process: XLA:CPU takes three for each kernel of a program.
 
-A step of a model with 18 layers takes 900, and usually a process may have 65,530. XLA does not look whether there are
-any left: it is killed by a segmentation fault. So we look before a program is made or loaded.
+A step of a model with 18 layers takes 900, and the usual limit is 65,530. XLA does not check the limit: beyond it, the
+process is killed by a segmentation fault. So the limit is checked here before a program is compiled or loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from langchain_gemma_jax.errors import DeviceMemoryError
 
-A_PROGRAM = 2500  # pieces that the largest may take: one of 48 layers
+A_PROGRAM = 2500  # maps of the largest program: one of 48 layers
 
 _MAPS, _MOST = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 _lock = threading.Lock()
@@ -21,12 +21,12 @@ _being_made = 0
 
 
 def in_use() -> int:
-    """How many pieces of memory this process has."""
+    """Return the number of memory maps of this process."""
     return _MAPS.read_bytes().count(b"\n")
 
 
 def at_most() -> int | None:
-    """How many it may have. None: that cannot be known here, or nobody counts."""
+    """Return the most that it may have. None: this system has no limit, or does not show it."""
     try:
         return int(_MOST.read_text())
     except (OSError, ValueError):
@@ -35,10 +35,10 @@ def at_most() -> int | None:
 
 @contextmanager
 def room_for_a_program() -> Iterator[None]:
-    """Keep room for a ``with`` block in which a program is made or loaded, maybe while other threads do the same.
+    """Reserve maps for a ``with`` block in which a program is compiled or loaded, perhaps in several threads.
 
     Raises:
-        DeviceMemoryError: this one could be the last thing that the process does.
+        DeviceMemoryError: there may not be enough maps left, which would end the process.
     """
     global _being_made  # noqa: PLW0603
     with _lock:

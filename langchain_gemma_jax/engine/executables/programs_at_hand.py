@@ -1,7 +1,7 @@
-"""Which sizes of programs are there already: what would fit better is made in the background, and nobody waits for it.
+"""The choice among programs that are ready now. A better-fitting one is made in the background, without waiting for it.
 
-A step of many rows takes seconds to compile when it is first asked for. Until it is there, its requests
-run in the steps that are: fewer rows at a time, or more than are needed. Their answers are the same.
+A step of many rows takes seconds to compile when it is first needed. Until it is ready, its requests run in the steps
+that are: fewer rows at a time, or more than are needed. Their answers are the same.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _OF_A_CAPACITY = ("read", "step", "verify", "read_medium")  # programs whose key
 
 
 class ProgramsAtHand:
-    """The programs of one model that can run now. For the owner thread."""
+    """The programs of one model that are ready to run. For the owner thread."""
 
     def __init__(self, library: Library, ladders: Ladders, device: DeviceAccess, *, loops: bool) -> None:
         self._library, self._ladders, self._device = library, ladders, device
-        self._loops = loops  # a step picks its tokens itself, whatever its rows
+        self._loops = loops  # a step with any rows picks its tokens itself
 
     def rows(self, count: int, capacity: int, alike: int) -> list[int]:
-        """Rows of the steps that so many requests can run in, best first: never none.
+        """Return the rows of the steps that this number of requests can run in, the best first; at least one.
 
         Args:
-            count: the requests that are ready.
-            capacity: that of their caches.
-            alike: those that will be ready soon included. A step for all of them is what is made.
+            count: the number of requests that are ready.
+            capacity: the capacity of their caches.
+            alike: the number including those that will be ready soon. A step for all of them is made.
         """
         ladder = self._ladders.rows
         fitting = bisect_left(ladder, count)
@@ -44,16 +44,16 @@ class ProgramsAtHand:
         return [*there, *(() if 1 in there else (1,))]
 
     def verifies(self, capacity: int) -> bool:
-        """Whether drafted tokens can be checked. If not, it will be possible soon."""
+        """Return True if drafted tokens can be verified now. If not, the programs for it are being made."""
         rows = self._ladders.draft + 1
         return self._want([("verify", rows, capacity), ("pick", rows)])
 
     def chunks(self, capacity: int, start: int, count: int, best: Sequence[Chunk]) -> tuple[int, ...]:
-        """The chunks that ``count`` tokens behind the first ``start`` can be read in.
+        """Return the sizes of chunks in which to read ``count`` tokens after the first ``start``.
 
-        All, where the first of the best ones is there; else those that are there. Where these would not do, a single
-        size, if fewer programs have to be compiled for it than for the best ones: a chunk that is half padding takes a
-        fraction of a second, and a program some seconds.
+        All sizes, if the first of the best ones is ready; otherwise those that are ready. If these are not enough, a
+        single size, if it needs fewer compiles than the best ones: a chunk that is half padding takes a fraction of a
+        second, and compiling a program takes some seconds.
         """
         everything, room = self._ladders.chunks, capacity + STEP_SLACK - start
         if not self._library.makes_later or self._there([("read", best[0].size, capacity)]):
@@ -75,15 +75,15 @@ class ProgramsAtHand:
         later: Collection[int] = (),
         media: Sequence[ProgramKey] = (),
     ) -> None:
-        """Have what a prompt needs made at once, where it is not there yet: not one program after the other.
+        """Make all missing programs for a prompt in parallel, not one after the other.
 
         Args:
-            request: whose prompt it is.
+            request: the prompt's request.
             chunks: the sizes that it is read in.
-            capacity: that of its cache.
-            steps: whether tokens follow behind the first one.
-            later: the sizes in which the next one like it is read.
-            media: what its pictures and sounds need.
+            capacity: the capacity of its cache.
+            steps: more than one token will be generated.
+            later: the sizes in which the next similar prompt will be read.
+            media: the programs for its pictures and sounds.
 
         Raises:
             GuardError: a guard does not let the request begin.
@@ -101,7 +101,7 @@ class ProgramsAtHand:
             self._library.soon(self._as_elsewhere(capacity))
 
     def _as_elsewhere(self, capacity: int) -> list[ProgramKey]:
-        """What conversations ran in other buckets, for this one: a turn that comes later has not to wait for it."""
+        """Return the programs that ran for other capacities, for this one, so that later turns do not wait for them."""
         seen = self._device.seen
         ran = {key[:-1] for key in seen if key[0] in _OF_A_CAPACITY}
         keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
@@ -112,16 +112,16 @@ class ProgramsAtHand:
         return [step] if rows == 1 or self._loops else [step, ("pick", rows)]
 
     def _to_compile(self, chunks: set[int], capacity: int) -> int:
-        """How many of the programs that read such chunks are neither here nor on the disk."""
+        """Return the number of programs for these chunks that are neither ready nor on disk."""
         return sum(not self._library.kept(("read", size, capacity)) for size in chunks)
 
     def _there(self, keys: list[ProgramKey]) -> bool:
         return all(self._library.there(key) for key in keys)
 
     def _want(self, keys: list[ProgramKey]) -> bool:
-        """Whether these can run now. If not, they are made in the background.
+        """Return True if these programs can run now. If not, they are made in the background.
 
-        What could not be made there can: whoever runs it sees why it cannot be made.
+        A program that failed there counts as ready: running it raises its error.
         """
         if not self._library.makes_later:
             return True

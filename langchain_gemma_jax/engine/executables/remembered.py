@@ -1,6 +1,6 @@
-"""What earlier processes learned: which programs are needed first, and what compiling takes on this machine.
+"""Facts from earlier processes: the programs that are needed first, and the time that compiling takes here.
 
-Where nothing was compiled yet, what it took elsewhere has to do.
+If nothing has been compiled here yet, times from other machines are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.guards import CompileCost
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 
-MOST_READ = 512  # entries of the disk, the latest ones
+MOST_READ = 512  # entries on disk to read, the latest ones
 LONGEST = 8  # programs; a first answer takes four or five
 
 # Seconds for a program, and for each of its layers, as benchmarks/figures.md has them: of 18 and of 62 layers, on
@@ -25,17 +25,17 @@ _MOVES = {"empty", "resize", "snapshot", "restore"}
 
 
 class FirstNeeded:
-    """The first programs that conversations of one model asked for, in their order."""
+    """The first programs that conversations of one model needed, in order."""
 
     def __init__(self, store: Store, family: str) -> None:
         self._store, self._name = store, f"opening/{family}"
         self._keys: list[ProgramKey] = []
-        self._told = False
+        self._complete = False
 
     def recall(self) -> list[ProgramKey]:
-        """Return the program keys that an earlier process needed first. Empty: there was none, or it says it otherwise.
+        """Return the program keys that an earlier process needed first. Empty: there is no record, or no readable one.
 
-        The disk may have what another release of this package wrote.
+        The record may be from another release of this package.
         """
         entry = self._store.get(self._name)
         try:
@@ -45,37 +45,37 @@ class FirstNeeded:
         return [tuple(key) for key in found] if isinstance(found, list) and all(map(_is_key, found)) else []
 
     def add(self, key: ProgramKey) -> bool:
-        """A program was asked for. Gives whether all that is needed first is known now: with the first step."""
-        if self._told or key in self._keys:
+        """Add a needed program. Return True when the list is complete, which is with the first step."""
+        if self._complete or key in self._keys:
             return False
         self._keys.append(key)
-        self._told = key[0] in {"step", "verify"} or len(self._keys) == LONGEST
-        return self._told
+        self._complete = key[0] in {"step", "verify"} or len(self._keys) == LONGEST
+        return self._complete
 
     def remember(self) -> None:
-        """Store what this process needed first, for the processes to come."""
+        """Store the programs that this process needed first, for later processes."""
         if self.recall() != self._keys:
             payload = json.dumps(self._keys).encode()
             self._store.put(self._name, payload, label="what is needed first", seconds=0.0)
 
 
 class CompileCosts:
-    """The seconds that compiling took here, by family and kind of program. Any thread may come here."""
+    """The seconds that compiling took here, by family and kind of program. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, tuple[int, float]]] = {}  # family -> kind -> how many, and their seconds
+        self._known: dict[str, dict[str, tuple[int, float]]] = {}  # family -> kind -> number, and their seconds
         self._recalled = False
         self._lock = threading.Lock()
 
     def add(self, family: str, kind: str, seconds: float) -> None:
-        """Note that a program was compiled."""
+        """Add the time of a compile."""
         with self._lock:
             kinds = self._known.setdefault(family, {})
             count, total = kinds.get(kind, (0, 0.0))
             kinds[kind] = count + 1, total + seconds
 
     def estimate(self, family: str, kind: str, store: Store | None, layers: int) -> CompileCost:
-        """Return what compiling a program of this kind will take, for a model of so many layers."""
+        """Return the estimated cost of compiling a program of this kind, for a model with this number of layers."""
         self._recall(store)
         with self._lock:
             own, others = self._known.get(family, {}), list(self._known.values())
@@ -89,11 +89,11 @@ class CompileCosts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was compiled in this process, nor anything looked up that others had compiled."""
+        """True if this process has compiled no program, and read no compile times of other processes."""
         return not self._known
 
     def _recall(self, store: Store | None) -> None:
-        """Learn from the programs that are kept, once: each says what its compile took."""
+        """Read the compile times of the programs on disk, once."""
         if self._recalled or store is None:
             return
         self._recalled = True
@@ -104,7 +104,7 @@ class CompileCosts:
 
 
 def _elsewhere(kind: str, layers: int) -> float:
-    """Return what compiling a program takes where it was measured."""
+    """Return the seconds that compiling a program took on other machines, where it was measured."""
     program, layer = (_SMALL, 0.0) if kind in _MOVES else _ELSEWHERE.get(kind, _WHOLE_MODEL)
     return program + layer * layers
 
@@ -116,7 +116,7 @@ def _mean(measured: Iterable[tuple[int, float]]) -> float | None:
 
 
 def _is_key(found: object) -> bool:
-    """Whether this is a program's key, as JSON has it: its name, and sizes."""
+    """Return True if this is a program's key as JSON: a name, and sizes."""
     if not isinstance(found, list) or not found or not isinstance(found[0], str):
         return False
     return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])

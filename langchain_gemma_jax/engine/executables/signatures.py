@@ -1,7 +1,7 @@
-"""What each program is called with, and what comes back, in shapes alone.
+"""The signatures of programs: the shapes of their arguments and results.
 
-So a program can be compiled, or fetched from the disk, before there is anything to call it with: no
-weights, no conversation. ``ladders.Ladders`` says which keys there are, ``programs.py`` what they run.
+With them a program can be compiled, or fetched from disk, before there are weights or a conversation to call it with.
+``ladders.Ladders`` has all keys, and ``programs.py`` the program of each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from langchain_gemma_jax.models.seams.weights import map_specs
 
 
 class Signatures:
-    """The signatures of one model's programs in one place."""
+    """The signatures of one model's programs for one placement."""
 
     def __init__(self, shape: Shape, placement: Placement) -> None:
         self._shape, self._placement = shape, placement
@@ -39,7 +39,7 @@ class Signatures:
         self.params: Any = map_specs(of, shape.architecture.abstract(shape.recipe))
 
     def arguments(self, key: ProgramKey) -> tuple[Any, ...]:
-        """What the program is called with: trees of ``ShapeDtypeStruct``."""
+        """Return a program's arguments: trees of ``ShapeDtypeStruct``."""
         kind, *rest = key
         sizes = tuple(int(size) for size in rest)
         if kind in {*ENCODING, "read_medium"}:
@@ -71,7 +71,7 @@ class Signatures:
         raise ValueError(f"expected a program's key, found {key!r}")
 
     def result(self, key: ProgramKey) -> Any:
-        """A tree of the structure of what comes back. Its leaves say nothing."""
+        """Return a tree with the structure of a program's result. Its leaves have no meaning."""
         kind, *rest = key
         sizes = tuple(int(size) for size in rest)
         match kind:
@@ -98,7 +98,7 @@ class Signatures:
         raise ValueError(f"expected a program's key, found {key!r}")
 
     def sequence(self, capacity: int) -> SequenceKV:
-        """A conversation of this capacity."""
+        """Return the shapes of a conversation of this capacity."""
         ids = self._ints(sequence_kv.physical(self._shape.max_context))
         return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
 
@@ -110,7 +110,7 @@ class Signatures:
         return self.params, self._ints(1, chunk), vectors, one, one, self.sequence(capacity)
 
     def _encoding(self, part: str, encoder: int, size: int) -> tuple[Any, ...]:
-        """An encoder's arrays and what it makes something of, in one of its parts."""
+        """Return the arguments of one part of an encoder: its arrays, and its input or state."""
         kind = self._shape.architecture.encoders[encoder]
         tree = kind.tensors()
         begin, layer, end = tree.begin, tree.layers[0] if tree.layers else {}, tree.end
@@ -124,7 +124,7 @@ class Signatures:
         return {key: self._spec(tensor.shape, tensor.dtype(dtype)) for key, tensor in tensors.items()}
 
     def _state(self, encoder: int, size: int) -> Any:
-        """What the parts of an encoder hand on."""
+        """Return the shapes of the state that an encoder's parts pass on."""
         arguments = self._encoding("encode_begin", encoder, size)
         state = jax.eval_shape(self._shape.architecture.encoders[encoder].begin, *arguments)
         return jax.tree.map(lambda leaf: self._spec(leaf.shape, leaf.dtype), state)
@@ -138,7 +138,7 @@ class Signatures:
         return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
 
     def _rings(self, size: int | None) -> RingArrays:
-        """The local layers' rings, of this many slots: a capacity of as many slots has them."""
+        """Return the shapes of the local layers' rings with this number of slots."""
         cache = self._cache(size or self._shape.max_context)
         return tuple(
             layer for index in sequence_kv.local_layers(self._shape.layout) if (layer := cache[index]) is not None
@@ -158,10 +158,10 @@ class Signatures:
         return self._spec(shape, "int32")
 
     def _spec(self, shape: tuple[int, ...], dtype: Any, where: jax.sharding.Sharding | None = None) -> Any:
-        """A shape in place of an array: of one that is whole on each device, unless another sharding is given."""
+        """Return the shape of an array, which is replicated on each device unless a sharding is given."""
         return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=where or self._whole)
 
 
 def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:
-    """Trace a program and lower it: what is left is to compile it."""
+    """Trace and lower a program, ready to be compiled."""
     return programs.of(key).lower(*signatures.arguments(key))

@@ -1,7 +1,7 @@
-"""The source files that a compiled program depends on: those that are traced, and all that they import here.
+"""The source files that a compiled program depends on: the traced files, and all that they import from this package.
 
-A program is found on the disk without being traced, so its name holds a digest of exactly these files. An edit to any
-other file, a downloader's docstring say, leaves every program where it is.
+A program is looked up on disk without being traced, so its name has a digest of exactly these files. An edit to any
+other file, such as a downloader's docstring, does not invalidate any program.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-ROOTS = ("engine/device/programs.py", "engine/executables/signatures.py")  # what is traced, and with which shapes
+ROOTS = ("engine/device/programs.py", "engine/executables/signatures.py")  # the traced functions, and their shapes
 
-# The house imports by absolute names only, which a test holds. To parse each file would take every process longer.
+# All imports in the package are absolute; a test checks that. Parsing each file would slow down every process.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from (langchain_gemma_jax[\w.]*) import (\([^)]*\)|[^\n]*)|import (langchain_gemma_jax[\w.]*))",
     re.MULTILINE,
@@ -32,7 +32,7 @@ def source_digest() -> str:
 
 @cache
 def module_digest(module: str) -> str:
-    """Return the digest of one more module that is traced, with what it imports here: where a storage is defined."""
+    """Return the digest of one more traced module, such as a storage's, with what it imports from this package."""
     file = Path(str(sys.modules[module].__file__))
     if file.is_relative_to(PACKAGE):
         return digest_of(traced_files(PACKAGE, (file.relative_to(PACKAGE).as_posix(),)))
@@ -40,7 +40,7 @@ def module_digest(module: str) -> str:
 
 
 def digest_of(files: Mapping[str, str]) -> str:
-    """Return one digest of some files' names and texts.
+    """Return one digest of several files' names and texts.
 
     Raises:
         RuntimeError: there are none.
@@ -70,15 +70,15 @@ def traced_files(package: Path, roots: Sequence[str]) -> dict[str, str]:
                 found[name] = path.read_text("utf-8")
             except OSError as error:
                 raise RuntimeError(
-                    f"The traced source {name} cannot be read ({error}), and compiled programs are told apart by it. "
-                    "Install langchain-gemma-jax with its .py files."
+                    f"The traced source {name} cannot be read ({error}), and the names of compiled programs depend "
+                    "on it. Install langchain-gemma-jax with its .py files."
                 ) from error
             todo += _imported(found[name], package)
     return found
 
 
 def _imported(text: str, package: Path) -> Iterator[Path]:
-    """The files that a module imports."""
+    """Yield the files that a module imports."""
     for match in _IMPORT.finditer(text):
         base, names, module = match.groups()
         if module is not None:

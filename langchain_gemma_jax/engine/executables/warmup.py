@@ -1,4 +1,4 @@
-"""Makes every program that conversations can need, several at once, so that nobody waits for one."""
+"""Warm-up: makes every program that conversations can need, several at once, before requests come."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class Warmup:
-    """What a warm-up did, and what it is worth."""
+    """The result of a warm-up: the programs that it made, and the time that it saves."""
 
     programs: int
-    compiled: int  # of them; the others were there, or on the disk
-    seconds: float  # by the clock
-    work_seconds: float  # of all threads together
-    cold_start_s: float  # that a first answer takes to trace and compile, one program after the other
-    warm_start_s: float | None  # to fetch the same from the disk; None: there is no cache
+    compiled: int  # those of them that were compiled; the others were ready, or on disk
+    seconds: float  # wall-clock time
+    work_seconds: float  # the sum over all threads
+    cold_start_s: float  # to trace and compile the programs of a first answer, one after the other
+    warm_start_s: float | None  # to fetch the same programs from disk; None: there is no cache
 
     def __str__(self) -> str:
         text = f"{self.programs} programs, {self.compiled} of them compiled, in {self.seconds:.1f} s"
@@ -48,16 +48,16 @@ class Warmup:
 
 
 def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, drafts: bool) -> list[ProgramKey]:
-    """The programs for conversations of up to so many tokens, in the order in which an agent needs them.
+    """Return the programs for conversations of up to ``max_context`` tokens, in the order in which an agent needs them.
 
-    A conversation alone comes before several together, and a short one before it has grown.
+    A single conversation comes before several at once, and a short one before a longer one.
     """
     last = ladders.capacity(max_context)
     drafted = ladders.draft + 1
 
     def rows(key: ProgramKey) -> int:
         if key[0] == "pick" and key[1] == drafted and drafts:
-            return 1  # for the tokens of a draft
+            return 1  # the tokens of a draft
         return int(key[1]) if key[0] in {"pick", "step"} else 1
 
     def order(key: ProgramKey) -> tuple[object, ...]:
@@ -68,14 +68,14 @@ def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, dr
 
 
 def needed_for_texts(keys: Iterable[ProgramKey], max_context: int) -> list[ProgramKey]:
-    """The programs that make vectors of texts of up to so many tokens, short ones first."""
+    """Return the programs that make vectors of texts of up to ``max_context`` tokens, short texts first."""
     known = sorted((int(key[2]), int(key[1])) for key in keys)
     last = next((tokens for tokens, _ in known if tokens >= max_context), max_context)
     return [("embed", rows, tokens) for tokens, rows in known if tokens <= last]
 
 
 def first_answer(ladders: Ladders) -> list[ProgramKey]:
-    """What a short prompt needs until its second token."""
+    """Return the programs for a short prompt up to its second token."""
     capacity = ladders.capacities[0]
     return [("empty", capacity), ("read", ladders.chunks[0], capacity), ("pick", 1), ("step", 1, capacity)]
 
@@ -90,10 +90,10 @@ def warm(
     name: str,
     progress: bool | None,
 ) -> Warmup:
-    """Make them all. Should one fail, the others are made, and then its error is raised.
+    """Make all programs. If one fails, the others are still made, and then its error is raised.
 
     Raises:
-        ClosedError: the engine was closed meanwhile. DeadlineError: the time was up.
+        ClosedError: the engine was closed in the meantime. DeadlineError: the time was up.
     """
     clock.now("compiling")
     began = time.perf_counter()
@@ -105,7 +105,7 @@ def warm(
                 advance()
         made = dict(zip(keys, [future.result() for future in waiting], strict=True))
         seconds = time.perf_counter() - began
-        # Not in this thread: the process may end without it, and must not while a program is being loaded.
+        # Not in this thread: the process may end while it runs, and must not while a program is being loaded.
         timing = (background.submit(partial(library.time_to_fetch, key)) for key in needed_first if key in made)
         fetched: list[float | None] = [future.result(clock.left) for future in timing]
     except CancelledError:
@@ -117,7 +117,7 @@ def warm(
         raise clock.error(f"{there} of {len(keys)} programs are there; the next warm-up makes the others.") from None
     finally:
         for future in waiting:
-            future.cancel()  # whoever waited was interrupted: what has not begun need not
+            future.cancel()  # the caller was interrupted: programs that have not begun are not needed
     first = [made[key] for key in needed_first if key in made]
     took = [one for one in fetched if one is not None]
     return Warmup(
@@ -131,7 +131,7 @@ def warm(
 
 
 def _capacities(key: ProgramKey) -> tuple[int, ...]:
-    """The capacities in a program's key: the last size; of a resize both; of a pick none."""
+    """Return the capacities in a program's key: the last size; both of a resize; none of a pick."""
     sizes = tuple(int(size) for size in key[1:])
     return () if key[0] in {"pick", *ENCODING} else sizes if key[0] == "resize" else sizes[-1:]
 

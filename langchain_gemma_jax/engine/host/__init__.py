@@ -1,5 +1,5 @@
-"""The process around the engine: its garbage collection, its log lines, and what becomes of errors that several hear.
+"""The process around the engine: garbage collection, log lines, warnings, and errors that several callers receive.
 
-Any thread may come here, the owner thread included, so nothing in here waits for another one. Plain Python. The room
-imports no other room of the engine.
+Any thread may run code of this room, the owner thread included, so nothing in here waits for another thread. Plain
+Python. The room imports no other room of the engine.
 """

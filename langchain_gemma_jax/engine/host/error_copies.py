@@ -1,7 +1,7 @@
-"""An error that several callers get, each as an object of its own, and that keeps nothing alive.
+"""Copies of an error, for several callers that receive the same one, which keep no arrays alive.
 
-Raising an exception writes to it: its traceback grows with every raise. Threads that raise the same
-object write into each other's tracebacks, and a result that is asked for twice shows both times.
+Raising an exception changes it: its traceback grows with every raise. Threads that raise the same object would write
+into each other's tracebacks, and the error of a result that is read twice would show both times.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 
 
 def again(error: Exception) -> Exception:
-    """Return a copy of an error, to be raised once more: equal type, text, attributes, cause and notes."""
+    """Return a copy of an error to raise again, with equal type, text, attributes, cause and notes."""
     try:
         twin = copy.copy(error)
-    except Exception:  # noqa: BLE001  copying runs the constructor of a class that anybody may have written
+    except Exception:  # noqa: BLE001  copying runs the constructor of a class that may be the user's
         twin = None
     if type(twin) is not type(error) or str(twin) != str(error):
         twin = EngineError(f"{type(error).__name__}: {error}")
@@ -35,9 +35,9 @@ def again(error: Exception) -> Exception:
 
 
 def clear_frames(error: BaseException | None) -> None:
-    """Have an error, and what it came from, keep no local variables alive: arrays would live as long as it does.
+    """Clear the local variables in the tracebacks of an error and its causes, which would keep arrays alive.
 
-    Only of functions that have returned.
+    This affects only functions that have returned.
     """
     for one in _all_of(error):
         traceback.clear_frames(one.__traceback__)

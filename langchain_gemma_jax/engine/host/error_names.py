@@ -1,7 +1,7 @@
-"""What may be said of an error where others read it: in a log, or to callers whose request it does not come from.
+"""Descriptions of errors that are safe to show to others: in a log, or to callers of other requests.
 
-An error's text can hold anything, a prompt or a schema among it. The device's own errors know of shapes and bytes
-alone, so theirs is kept; of all others, what they are called and where they were raised.
+An error's text can contain anything, such as a prompt or a schema. The texts of the device's own errors have only
+shapes and bytes, so they are kept. Of other errors only the class and the place are shown.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import jax
 
-MOST = 300  # characters of a text: those of XLA can be pages
+MOST = 300  # characters of a text: XLA's can be pages long
 
 
-def tells_nothing(error: BaseException) -> bool:
-    """Whether an error's text is free of what callers sent."""
+def has_no_user_text(error: BaseException) -> bool:
+    """Return True if an error's text cannot contain data of callers."""
     return isinstance(error, jax.errors.JaxRuntimeError)
 
 
 def named(error: BaseException) -> str:
-    """An error for those who must not see what a caller sent: its class, and its text or its place."""
+    """Return a description of an error without data of callers: its class, and its text or its place."""
     name = type(error).__name__
-    if tells_nothing(error):
+    if has_no_user_text(error):
         text = str(error)
         return f"{name}: {text[:MOST]}{'...' if len(text) > MOST else ''}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Garbage collection waits while a process gets ready to answer, and does not when memory is wanted back."""
+"""Control of garbage collection: paused while a process gets ready to answer, run when memory has to be freed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collected_later() -> Iterator[None]:
-    """Meanwhile no garbage is collected.
+    """Pause garbage collection in a ``with`` block.
 
-    Importing JAX makes some hundred thousand objects. A collection looks at all of them, for 40 ms, and one is due just
-    when a model is loaded. Where several threads are in here, the first one to leave ends it for all.
+    Importing JAX makes some hundred thousand objects. A collection visits all of them, which takes 40 ms, and would
+    come just while a model is loaded. If several threads are in such a block, the first one to leave ends the pause.
     """
     was = gc.isenabled()
     gc.disable()
@@ -23,10 +23,10 @@ def collected_later() -> Iterator[None]:
             gc.enable()
 
 
-def let_go() -> None:
-    """Have the memory of deleted arrays back now.
+def free_deleted_arrays() -> None:
+    """Free the memory of deleted arrays now.
 
-    On the CPU, JAX takes over numpy's memory instead of copying it, and lets go of it when garbage is collected the
-    next time, not when the array is deleted. The youngest garbage is enough for that, and takes no time.
+    On the CPU, JAX shares numpy's memory instead of copying it, and releases it at the next garbage collection, not
+    when the array is deleted. Collecting the youngest generation is enough, and takes almost no time.
     """
     gc.collect(0)

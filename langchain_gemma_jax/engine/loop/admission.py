@@ -1,4 +1,4 @@
-"""How requests come in: they wait for their turn, for their model, and for memory. For the owner thread."""
+"""Admission of requests: they wait for their turn, for their model, and for memory. For the owner thread."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from langchain_gemma_jax.errors import CancelledRequestError, ClosedError
 
 
 class ReplicaChoice:
-    """Spreads the requests for a model among its replicas. For the owner thread, which knows what each holds."""
+    """Spreads a model's requests among its replicas. For the owner thread, which has their conversations."""
 
     def __init__(self, work: WorkInHand) -> None:
         self._work = work
-        self._chosen: Counter[Hashable] = Counter()  # how often each was
-        self._rings: dict[Hashable, Rings] = {}  # of replicas that were in memory once
+        self._chosen: Counter[Hashable] = Counter()  # the number of requests for each
+        self._rings: dict[Hashable, Rings] = {}  # of replicas that have been in memory
 
     def of(self, request: Request) -> Hashable:
-        """Return the replica that takes a request; the model itself, if it has none."""
+        """Return the replica for a request; the model itself, if it has no replicas."""
         members = self._work.models.replicas.get(request.asked.model, ())
         if not members:
             return request.asked.model
         plans = {member: list(self._plans(member, request)) for member in members}
         on = [member for member in members if any(_is_all_of_it(plan, request.asked.system) for plan in plans[member])]
-        if on:  # it goes on from all that was said in a conversation
+        if on:  # it continues a whole conversation
             return self._noted(max(on, key=lambda member: max(plan.length for plan in plans[member])))
         scheduler, runners = self._work.scheduler, self._work.models.runners
         running = Counter(other.asked.model for other in [*scheduler.running, *scheduler.waiting])
-        # One that is not in memory counts as if it had one request more: there is a reason that it had to go.
+        # A replica that is not in memory counts as having one request more: it was evicted for a reason.
         busy = {member: running[member] + (member not in runners) for member in members}
         held = {member: max(plan.common for plan in plans[member]) for member in members}
         prompt, system = len(request.asked.prompt), request.asked.system
         nearest, idlest = max(members, key=lambda member: held[member]), min(busy.values())
-        # What several conversations begin with is no reason to send all of them to one replica while others rest.
+        # A common beginning of several conversations is no reason to send all to one replica while others are idle.
         if busy[nearest] == idlest and held[nearest] > system and 2 * (held[nearest] - system) >= prompt - system:
             return self._noted(nearest)
         return self._noted(min(members, key=lambda member: (busy[member], self._chosen[member])))
@@ -55,7 +55,7 @@ class ReplicaChoice:
         return member
 
     def _plans(self, member: Hashable, request: Request) -> Iterator[Reuse]:
-        """Plans of what a request could take over from a replica: on its device, and in host memory."""
+        """Yield plans of what a request could reuse from a replica: on its device, and in host memory."""
         keys, scope = request.keys(), request.asked.scope
         yield Reuse()
         if (runner := self._work.models.runners.get(member)) is not None:
@@ -67,12 +67,12 @@ class ReplicaChoice:
 
 
 def _is_all_of_it(plan: Reuse, system: int) -> bool:
-    """True if all of a conversation would be taken over, which is more than a system prompt of so many tokens."""
+    """Return True if a whole conversation would be reused, which is longer than the system prompt."""
     return plan.source is not None and system < plan.length == len(plan.source.keys)
 
 
 class Admission:
-    """Lets requests in, in their order, as long as there is memory; and out again, if nobody wants them any more."""
+    """Admits requests in order while there is memory, and removes those that were cancelled or are overdue."""
 
     def __init__(
         self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
@@ -81,11 +81,11 @@ class Admission:
         self._results, self._evictor, self._replicas = results, evictor, ReplicaChoice(work)
 
     def take_in(self, request: Request) -> None:
-        """Have a request wait for its turn. Whatever is wrong with it, it is answered."""
+        """Add a request to the waiting ones. If that fails, the request gets the error."""
         self._endings.take_or_refuse(request, self._take_in)
 
     def tidy(self) -> None:
-        """Requests that nobody wants any more, or whose time is up, leave."""
+        """End requests that were cancelled or whose deadline has passed."""
         now, scheduler = time.monotonic(), self._work.scheduler
         for request in [*scheduler.running, *scheduler.waiting]:
             if request.cancelled.is_set():
@@ -94,7 +94,7 @@ class Admission:
                 self._endings.finish(request, deadline_error(request, self._work.standstills))
 
     def admit(self) -> None:
-        """Waiting requests get memory, in their order, as long as there is some."""
+        """Give waiting requests memory, in order, while there is some."""
         scheduler = self._work.scheduler
         for request in list(scheduler.waiting):
             if not scheduler.has_room:
@@ -127,7 +127,7 @@ class Admission:
                 return
 
     def _take_in(self, request: Request) -> None:
-        """Have a request wait, or answer it: its model was unloaded since it was sent, or its grammar says it all."""
+        """Let a request wait, or answer it at once: its model was unloaded, or its grammar forces the whole answer."""
         if request.asked.model in self._work.models.known:
             if (replica := self._replicas.of(request)) is not request.asked.model:
                 request.asked = replace(request.asked, model=replica)
@@ -135,14 +135,14 @@ class Admission:
                 if request.lookup is not None:
                     request.lookup.extend(request.progress.context[len(request.asked.prompt) :])
                 self._work.scheduler.waiting.append(request)
-            else:  # there was no alternative to all of it
+            else:  # the grammar forced the whole answer
                 self._endings.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
         else:
             gone = ClosedError("The model was unloaded before the request was begun. Serve it again.")
             self._endings.answer(request, gone)
 
     def _start(self, request: Request) -> None:
-        """Run a request that has its memory now."""
+        """Start a request that has got its memory."""
         work = self._work
         work.scheduler.start(request)
         work.inbox.begun(request)
@@ -152,7 +152,7 @@ class Admission:
             work.metrics.reused_tokens += request.progress.reused
 
     def _runner_for(self, request: Request) -> Runner | None:
-        """What runs it. None: not now; if its model is not in memory, it will be."""
+        """Return the runner of a request's model. None: it cannot run now; a model not in memory will be loaded."""
         known = self._work.models.known[request.asked.model]
         if (runner := self._work.models.runners.get(request.asked.model)) is None:
             self._evictor.queue.want(known)
@@ -165,11 +165,11 @@ class Admission:
         return runner
 
 
-WORTH_WAITING = 64  # tokens: a prompt waits for another one that is just reading so many of the same
+WORTH_WAITING = 64  # common tokens that another request is reading, for which a prompt waits
 
 
 def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
-    """Whether another request is just reading what this one begins with, so that it is better to wait for that."""
+    """Return True if another request is reading this one's beginning, so that it is better to wait for it."""
     asked = request.asked
     readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0] and r.asked.scope == asked.scope]
     if not readers:
@@ -179,7 +179,7 @@ def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIn
     for reader in readers:
         limit = min(len(asked.prompt), len(reader.asked.prompt)) - 1
         common = whole_media(asked.prompt.keys, common_prefix(prompt, reader.asked.prompt.keys, limit))
-        waits = common in reader.progress.marks  # and goes on waiting: what is read meanwhile is what it waits for
+        waits = common in reader.progress.marks  # it keeps waiting while the common part is being read
         if reader.held < common and (waits or common - have >= WORTH_WAITING):
             reader.progress.marks.add(common)
             return True

@@ -1,4 +1,4 @@
-"""How scheduled work is handed to the device, or made possible first. For the owner thread."""
+"""Dispatching of scheduled work to the device, or the preparation for it. For the owner thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_gemma_jax.errors import GuardError
 
 
 class Dispatching:
-    """Hands work to the device. What stands in its way is put right, and then the next round schedules anew."""
+    """Dispatches work to the device. If something must be prepared first, the next round schedules again after it."""
 
     def __init__(
         self, work: WorkInHand, endings: RequestEndings, failures: Failures, results: Results, evictor: ModelEvictor
@@ -24,7 +24,7 @@ class Dispatching:
         self._results, self._evictor = results, evictor
 
     def run(self, work: Work) -> bool:
-        """Hand work to the device. Gives whether tokens will come of it: not in the midst of a prompt."""
+        """Dispatch work. Return True if tokens will come of it; a chunk in the middle of a prompt gives none."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         runner = self._work.runner_of(requests[0])
         runner.device.asked_by = tuple(request.asked for request in requests)
@@ -32,11 +32,11 @@ class Dispatching:
             if isinstance(work, Read):
                 flight = runner.read(work.request) if self._may_read(work.request, runner) else None
             elif not self._prepare(work, runner):
-                return False  # something changed: the next round schedules anew
+                return False  # something has changed: the next round schedules again
             elif isinstance(work, Verify):
                 flight = runner.verify(work.request)
             else:
-                requests, rows = self._beside(requests, runner)
+                requests, rows = self._share_step(requests, runner)
                 flight = runner.step(requests, rows) if requests else None
         except Exception as error:  # noqa: BLE001
             self._failures.fail(error, requests)
@@ -45,8 +45,8 @@ class Dispatching:
             self._work.flights.append(flight)
         return flight is not None
 
-    def _beside(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
-        """Return the requests that share the next step, and its rows; the others come next. No requests: not yet."""
+    def _share_step(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
+        """Return the requests that share this step, and its rows; others come next. No requests: not in this round."""
         scheduler = self._work.scheduler
         together, rows = runner.together(requests, scheduler.alike(requests[0]))
         others = together < len(requests) or not runner.follows(requests, rows)
@@ -57,14 +57,14 @@ class Dispatching:
         return requests[:together], rows
 
     def _may_read(self, request: Request, runner: Runner) -> bool:
-        """Whether the next of a request's context can be read now. False: not as it is."""
+        """Return True if a request's context can be read now. If not, it is prepared for a later round."""
         if request.asked.prompt.media and runner.media_are_there(request) is not True:
-            self._endings.start_again(request)  # what was encoded when it began was given up: it waits for the encoder
+            self._endings.start_again(request)  # its encoder has left memory since it began: it waits for it again
             return False
         return self._fits(request, runner)
 
     def _fits(self, request: Request, runner: Runner) -> bool:
-        """Whether what it has to read fits its memory: a grammar can append a lot. False: not as it is."""
+        """Return True if a request's context fits its memory. If not, which forced tokens can cause, it is grown."""
         resident, tokens = request.on_device.resident, len(request.progress.context)
         if resident is None or tokens <= resident.capacity:
             return resident is not None
@@ -74,7 +74,7 @@ class Dispatching:
         return False
 
     def _prepare(self, work: Step | Verify, runner: Runner) -> bool:
-        """Make sure that a step has room to write and a known start. False: not as scheduled."""
+        """Make sure that a step has room to write and a known start. Return False if it cannot run in this round."""
         requests = work.requests if isinstance(work, Step) else (work.request,)
         follows = isinstance(work, Step) and runner.follows(requests)
         if not follows and any(request.progress.issued for request in requests):
@@ -98,13 +98,13 @@ class Dispatching:
                 self._make_way(request, resident, len(resident.keys) + tokens)
                 return False
             if not fits:
-                return False  # it belongs to another group now
+                return False  # it is in another group now
         if not follows:
             runner.forget_feed()
         return True
 
     def _may_begin(self, request: Request, runner: Runner, resident: Resident) -> bool:
-        """Whether the guards let a request go on that has nothing to read: what reads is looked at where it does."""
+        """Return True if the guards allow a request that has nothing to read. Others are checked when they read."""
         if request.progress.watched:
             return True
         key = ("step", 1, resident.capacity)
@@ -117,9 +117,9 @@ class Dispatching:
         return True
 
     def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:
-        """A running request cannot grow. The youngest give up their memory, until it can or is one of them.
+        """Free memory for a running request that cannot grow: the youngest requests start again, perhaps itself.
 
-        It grows here and now: those that gave way would take the memory back in the next round.
+        It grows at once: otherwise the requests that gave way would take the memory back in the next round.
         """
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
@@ -127,6 +127,6 @@ class Dispatching:
             if len(running) == 1 and not runner.kv_store.fits_alone(tokens):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
-            # Alone, it is read anew: growing takes the old arrays beside the new ones.
+            # If it is alone, its context is read again, because growing needs both the old and the new arrays.
             self._endings.start_again(max(running, key=lambda r: r.asked.number))
             self._work.metrics.preemptions += 1

@@ -1,4 +1,7 @@
-"""What happens when a dispatch, or the loop itself, fails: who is told, and what is given up. For the owner thread."""
+"""Handling of failures of a dispatch or of the loop: which requests end, and which memory is freed.
+
+For the owner thread.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Iterable
 import jax
 
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
-from langchain_gemma_jax.engine.host.error_names import named, tells_nothing
+from langchain_gemma_jax.engine.host.error_names import has_no_user_text, named
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.inbox import closed
@@ -22,26 +25,26 @@ _log = logging.getLogger(__name__)
 
 
 class Failures:
-    """Gets the owner thread over what raises: requests start again or end, and the engine goes on."""
+    """Handles exceptions on the owner thread: requests start again or end, and the engine goes on."""
 
     def __init__(self, work: WorkInHand, endings: RequestEndings, evictor: ModelEvictor) -> None:
         self._work, self._endings, self._evictor = work, endings, evictor
 
     def drop_half_done(self, runner: Runner) -> None:
-        """Something raised while memory was given out: an idle conversation may be in pieces, so none stays."""
+        """Drop all idle conversations after an error while memory was assigned: one of them may be inconsistent."""
         owned = {request.on_device.resident for request in self._work.scheduler.running}
         for resident in runner.kv_store.index.residents:
             resident.leased = resident in owned
         runner.kv_store.evict_idle()
 
     def fail(self, error: Exception, requests: tuple[Request, ...]) -> None:
-        """A dispatch for these requests went wrong."""
+        """Handle the error of a dispatch for these requests."""
         self._work.raised.append(error)
         runner = self._work.runner_of(requests[0])
-        if isinstance(error, GuardError | DeviceMemoryError | HostLostError):  # nothing ran, or nothing will any more
+        if isinstance(error, GuardError | DeviceMemoryError | HostLostError):  # no program ran, or none can any more
             for request in requests:
                 self._endings.finish(request, error)
-        elif self._work.inbox.closing:  # JAX may be being taken down. What fails of that tells nothing of the programs
+        elif self._work.inbox.closing:  # JAX may be shutting down, so the error says nothing about the programs
             for request in requests:
                 self._endings.finish(request, closed())
         elif out_of_memory(error):
@@ -54,7 +57,7 @@ class Failures:
             self.fail_all(error, requests)
 
     def _begin_again(self, runner: Runner) -> None:
-        """The model's programs are made anew. Its requests start again, behind the tokens that they have."""
+        """Start a model's requests again, from the tokens that they have. Its programs are made again."""
         work = self._work
         concerned = {request for request in work.scheduler.running if work.runner_of(request) is runner}
         others = [flight for flight in work.flights if not concerned & set(flight.requests)]
@@ -67,7 +70,7 @@ class Failures:
         runner.kv_store.held.clear()
 
     def _fail_for_weights(self, runner: Runner) -> None:
-        """Somebody closed a model that is served. Others are not concerned."""
+        """End the requests of a served model that was closed by the caller. Other models are not affected."""
         work = self._work
         model = next(served for served, each in work.models.runners.items() if each is runner)
         for request in [*work.scheduler.running, *work.scheduler.waiting]:
@@ -76,7 +79,7 @@ class Failures:
         runner.close()
 
     def _fail_for_memory(self, error: Exception, requests: tuple[Request, ...]) -> None:
-        """Free what is idle, and let those concerned start again, once. What they had donated is lost."""
+        """Evict everything idle, and start the affected requests again, once. Their donated arrays are lost."""
         work, concerned = self._work, set(requests)
         while more := [f for f in work.flights if concerned & set(f.requests)]:
             concerned.update(*(flight.requests for flight in more))
@@ -96,14 +99,14 @@ class Failures:
         work.metrics.memory_retries += 1
 
     def fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
-        """Something raised that nobody expected: every request in flight ends, and all memory is given up."""
+        """Handle an unexpected error: every request in flight ends, and all conversations are dropped."""
         work = self._work
         work.raised.append(error)
         ended = [*work.scheduler.running, *others]
-        may_tell = tells_nothing(error) or not concerns_several_tenants(ended)
-        told = f"{type(error).__name__}: {error}" if may_tell else named(error)
-        failure = DeviceFailedError(f"A device call failed and every request in flight was ended: {told}")
-        failure.__cause__ = error if may_tell else None
+        may_show = has_no_user_text(error) or not concerns_several_tenants(ended)
+        shown = f"{type(error).__name__}: {error}" if may_show else named(error)
+        failure = DeviceFailedError(f"A device call failed and every request in flight was ended: {shown}")
+        failure.__cause__ = error if may_show else None
         work.flights.clear()
         for request in ended:
             self._endings.finish(request, failure)
@@ -113,14 +116,14 @@ class Failures:
         self._evictor.publish_changes()
 
     def forget_feeds(self) -> None:
-        """Forget what runners kept for the next step of requests that are over."""
+        """Drop what runners kept on the device for the next step."""
         for runner in self._work.models.runners.values():
             runner.forget_feed()
             if runner.media is not None:
                 runner.media.forget()
 
     def give_up_everything(self) -> None:
-        """The thread ends: nothing stays on the device."""
+        """Drop all work and models, because the thread ends."""
         self._work.scheduler.running.clear()
         self._work.scheduler.waiting.clear()
         self._work.flights.clear()
@@ -128,7 +131,7 @@ class Failures:
 
 
 def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, ...]) -> DeviceMemoryError:
-    """The error of a request for which the device's memory was full, and full again when everything idle had gone."""
+    """Return the error for a request that found the device's memory full, also after everything idle was evicted."""
     number, context = request.asked.number, len(request.progress.context)
     found = DeviceMemoryError(
         f"The device's memory was full twice while request {number} ran ({context} tokens), also after "
@@ -141,13 +144,13 @@ def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, .
 
 
 def concerns_several_tenants(requests: Iterable[Request]) -> bool:
-    """Whether an error that all of them get may be about what another tenant sent."""
+    """Return True if these requests are of several scopes, so that a shared error may contain another tenant's data."""
     return len({request.asked.scope for request in requests}) > 1
 
 
 def ended_by(error: BaseException, requests: Iterable[Request]) -> ClosedError:
-    """The error of all who wait when the engine's thread ends by another one, which is said in the log."""
-    if not isinstance(error, SystemExit):  # which no thread reports
+    """Return the error for all waiting requests when another error ends the engine's thread. That one is logged."""
+    if not isinstance(error, SystemExit):  # threads do not report it
         _log.critical("the engine's thread was ended by %s", named(error))
     ended = ClosedError(f"The engine's thread was ended by {type(error).__name__}. engine() starts a new one.")
     ended.__cause__ = None if concerns_several_tenants(requests) else error
@@ -155,7 +158,7 @@ def ended_by(error: BaseException, requests: Iterable[Request]) -> ClosedError:
 
 
 def no_number(request: Request) -> DeviceFailedError:
-    """The error of a request whose scores are NaN."""
+    """Return the error for a request whose scores are NaN."""
     context = len(request.progress.context)
     return DeviceFailedError(
         f"The model gave NaN scores after {context} tokens. What it had read was dropped. If other "
@@ -165,7 +168,7 @@ def no_number(request: Request) -> DeviceFailedError:
 
 
 def too_large(runner: Runner, request: Request, models: tuple[ModelStatus, ...]) -> DeviceMemoryError:
-    """The error of a request that can never have the memory that it needs."""
+    """Return the error for a request that can never get the memory that it needs."""
     budget, context = runner.kv_store.policy.budget, len(request.progress.context)
     room = min(budget, runner.kv_store.shared.room())
     return DeviceMemoryError(

@@ -1,4 +1,4 @@
-"""How requests end, or begin again, and what becomes of their memory. For the owner thread."""
+"""Ends of requests, and new beginnings, with the release of their memory. For the owner thread."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from langchain_gemma_jax.engine.requests.request import Completion, OnDevice, Re
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import DeviceFailedError
 
-WORTH_MEASURING = 16  # tokens of a prompt: what fewer take says little of how long a token takes
+WORTH_MEASURING = 16  # tokens of a prompt: with fewer, the time per token is too uncertain
 
 
 class RequestEndings:
-    """Ends requests: their memory is given back, their callers are told, and so is whoever reads the records."""
+    """Ends requests: it releases their memory, sends their outcomes to callers, and publishes records."""
 
     def __init__(self, work: WorkInHand) -> None:
         self._work = work
 
     def finish(self, request: Request, outcome: Completion | Exception) -> None:
-        """A request is over. What it read stays until the bytes are needed."""
+        """End a request. Its conversation stays until the bytes are needed."""
         work = self._work
         if request not in work.scheduler:
             return
@@ -33,37 +33,37 @@ class RequestEndings:
         self.answer(request, outcome)
 
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
-        """The last that a caller hears of it. Whoever keeps the generation keeps nothing on the device."""
+        """Send a request's outcome to its caller. From then on, its generation keeps nothing alive on the device."""
         self._work.inbox.begun(request)
         request.on_device = OnDevice()
-        self._work.events.tell(request.finished(outcome, time.monotonic()))
+        self._work.events.publish(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
 
     def take_or_refuse(self, request: Request, take: Callable[[Request], None]) -> None:
-        """Take a request in. Should what it is held to raise, that concerns nobody else, and it is answered."""
+        """Admit a request. If that raises, such as in its grammar, only this request gets the error."""
         try:
             take(request)
-        except Exception as error:  # noqa: BLE001  whatever it is
+        except Exception as error:  # noqa: BLE001  any error of one request
             self._work.raised.append(error)
             failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self.answer(request, failure)
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
-        """End the requests that wait for a model: it does not come."""
+        """End the requests that wait for a model which cannot be loaded."""
         for request in list(self._work.scheduler.waiting):
             if request.asked.model is known.served:
                 self.finish(request, again(error))
 
     def drop_kv(self, request: Request) -> None:
-        """Forget what it has read."""
+        """Drop a request's conversation."""
         if (resident := request.on_device.resident) is not None:
             kv_store = self._work.runner_of(request).kv_store
             kv_store.release(request)
             kv_store.held.drop(resident)
 
     def start_again(self, request: Request) -> None:
-        """A running request lets go of its memory, and is the next to get some."""
+        """Release a running request's memory, and make it the next to be admitted."""
         self._work.runner_of(request).kv_store.release(request)
         request.begin_epoch()
         request.progress.stages.become(Stage.QUEUED)
@@ -71,7 +71,7 @@ class RequestEndings:
         self._work.scheduler.put_back(request)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
-        """How long reading a prompt takes here."""
+        """Add a request's prefill time to the measured time of reading tokens."""
         known, read = self._work.models.known.get(request.asked.model), done.prompt_tokens - done.reused_tokens
         if known is not None and read >= WORTH_MEASURING and done.ids:
             known.host_store.read.add(done.timings.prefill_s, read)

@@ -1,4 +1,4 @@
-"""What becomes of the tokens that dispatches bring: requests take them in, go on, or end. For the owner thread."""
+"""Results of dispatches: requests take their tokens, and go on or end. For the owner thread."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 
 
 class Results:
-    """Looks at the results of dispatches, in the order in which these were handed to the device."""
+    """Processes the results of dispatches, in the order of dispatching."""
 
     def __init__(self, work: WorkInHand, endings: RequestEndings, failures: Failures) -> None:
         self._work, self._endings, self._failures = work, endings, failures
 
     def bring_home(self, keep: int) -> None:
-        """Look at the results of all dispatches but the last few."""
+        """Process the results of all dispatches but the last ``keep``."""
         flights = self._work.flights
         while len(flights) > keep:
             flight = flights.popleft()
@@ -37,9 +37,9 @@ class Results:
                     self._deliver(new, runner)
 
     def go_on(self, request: Request, end: End | None = None, *, illegal: bool = False) -> End | None:
-        """Append what a request's grammar leaves no alternative to. Gives the request's end, if there is one now.
+        """Append the tokens that a request's grammar forces. Return the request's end, if there is one now.
 
-        Where it does, or a token was illegal, dispatches in flight are of no use.
+        If there were any, or if a token was illegal, the results of dispatches in flight are of no use.
         """
         before, metrics = request.generated, self._work.metrics
         end = postprocess.go_on(request, end)
@@ -59,7 +59,7 @@ class Results:
         end = postprocess.accept(request, tokens, _details(new)) if tokens else None
         got = request.generated - before
         self._count(new, got)
-        if not_a_number:  # no conversation may go on from it: a NaN spreads even from where it counts nothing
+        if not_a_number:  # no conversation may continue from it: a NaN spreads even from masked positions
             self._endings.drop_kv(request)
         else:
             runner.learn(request)
@@ -74,11 +74,11 @@ class Results:
             postprocess.draft(request, request.progress.context[len(request.asked.prompt) + before :])
 
     def _count(self, new: NewTokens, got: int) -> None:
-        """Count the tokens that a request took, and what became of its draft."""
+        """Count the tokens that a request took, and the accepted ones of its draft."""
         request, metrics = new.request, self._work.metrics
         metrics.generated_tokens += got
         if new.drafted:
-            accepted = min(new.accepted, got)  # what stands behind the end was not wanted
+            accepted = min(new.accepted, got)  # tokens after the end do not count
             request.progress.drafted += new.drafted
             request.progress.accepted += accepted
             metrics.drafted_tokens += new.drafted

@@ -1,4 +1,4 @@
-"""What the parts of the owner thread work on together: requests, dispatches in flight, models, and what went wrong."""
+"""``WorkInHand``: the state that the owner thread's parts share: requests, dispatches in flight, models, and errors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 
 @dataclass(frozen=True, eq=False)
 class WorkInHand:
-    """The state of the owner thread's loop. Nobody but the owner thread changes it.
+    """The state of the owner thread's loop. Only the owner thread changes it.
 
-    Frozen, as the parts hold the same scheduler and the same queue of dispatches: these are emptied, never replaced.
+    Frozen, because its parts hold references to the same scheduler and queue of dispatches: they are never replaced.
     """
 
     scheduler: Scheduler
@@ -34,5 +34,5 @@ class WorkInHand:
     standstills: Standstills = field(default_factory=Standstills)
 
     def runner_of(self, request: Request) -> Runner:
-        """Return what runs a request whose model is in memory."""
+        """Return the runner of a request, whose model is in memory."""
         return self.models.runners[request.asked.model]

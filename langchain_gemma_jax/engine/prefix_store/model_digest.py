@@ -1,4 +1,4 @@
-"""A digest of a model's files, made once, and found again as long as the system says that they are the same files."""
+"""A digest of a model's files, computed once and remembered while the files' sizes and times stay the same."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.writing import write_whole
 
-DIGESTS = "models"  # the file that has those of all models
+DIGESTS = "models"  # the file with the digests of all models
 _LARGEST = 2**22
-_MOST = 1000  # models that are remembered
+_MOST = 1000  # models whose digests are remembered
 _PART = 2**22
 
 
 def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = True) -> str | None:
-    """Return a digest of all that a model is read from. None: it was changed since it was loaded, or cannot be read.
+    """Return a digest of a model's files. None: they have changed since it was loaded, or cannot be read.
 
-    Takes as long as reading its files does, the first time.
+    The first time, this takes as long as reading the files.
 
     Args:
-        files: as they were when the model was loaded.
-        folder: where digests are remembered.
-        thoroughly: make it if it is not remembered. Else that is None too.
+        files: the files' stamps when the model was loaded.
+        folder: the folder in which digests are remembered.
+        thoroughly: compute the digest if it is not remembered. Otherwise the result is None then.
     """
     known = _remembered(folder)
     stamps = hashlib.sha256(repr((str(files.folder), sorted(files.stamps.items()))).encode()).hexdigest()
@@ -62,11 +62,11 @@ def _remembered(folder: Folder | None) -> dict[str, str]:
             said = json.loads(unseal(folder.read(DIGESTS, _LARGEST), DIGESTS).payload)
             return {str(stamps): str(digest) for stamps, digest in said.items()}
     except (OSError, DamagedError, ValueError, AttributeError):
-        pass  # it is made again
+        pass  # the digests are computed again
     return {}
 
 
 def _remember(folder: Folder, known: dict[str, str]) -> None:
     payload = json.dumps(dict(list(known.items())[-_MOST:])).encode()
-    with suppress(OSError):  # whoever writes prefixes says why
+    with suppress(OSError):  # the writer of prefixes warns about it
         write_whole(folder, DIGESTS, seal(DIGESTS, payload), payload)

@@ -1,10 +1,10 @@
-"""A prefix file: what a model keeps of the first tokens of a context, and the proof that it is what was written.
+"""A prefix file: a model's keys and values of the first tokens of a context, with digests.
 
-    magic (8 bytes) | length of the header (4) | header (JSON) | SHA-256 of all that (32) | blocks, one behind the other
+    magic (8 bytes) | length of the header (4) | header (JSON) | SHA-256 of all that (32) | blocks, one after the other
 
-A block is one array. The header says what each has to be, so no flip and no cut goes unseen, and a part can be read
-without the rest. No token and no scope is in the file, only digests of them: a *mark* names a length that can be
-continued from, by the digest of model, scope and all tokens up to there (``prefix_names``).
+A block is one array. The header has the digest of each, so flipped bits and truncated files are detected, and a part
+can be read without the rest. The file has no tokens and no scope, only digests of them: a *mark* names a length that
+can be continued from, by the digest of model, scope and all tokens up to there (``prefix_names``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, numpy_
 from langchain_gemma_jax.private.folder import DamagedError
 
 MAGIC = b"GJXPRE1\n"
-HEAD = 2**16  # bytes that have all of most headers
+HEAD = 2**16  # bytes at the beginning of a file, enough for most headers
 LARGEST_HEADER = 2**24
 _START = len(MAGIC) + 4
 _DIGEST = 32
@@ -35,29 +35,29 @@ class Mark:
 
     digest: bytes  # of the model, the scope, and the tokens up to there
     length: int
-    written: int  # the highest position ever written in the rings that belong to it, plus one
-    ring: int | None  # which state of the local layers' rings belongs to it; None: no layer has one
+    written: int  # the highest position ever written in its rings, plus one
+    ring: int | None  # the index of its state of the local layers' rings; None: there are no local layers
 
 
 @dataclass(frozen=True)
 class PrefixHeader:
-    """What a prefix file says of itself."""
+    """The header of a prefix file."""
 
-    family: str  # the model, and all that its numbers depend on: see ``prefix_names``
+    family: str  # a digest of the model and everything that its numbers depend on: see ``prefix_names``
     label: str  # for people
-    seconds: float  # that reading a token took where it was written
+    seconds: float  # to read a token on the machine that wrote it
     tokens: int  # slots of the global layers
     dtype: str
     marks: tuple[Mark, ...]
     shapes: tuple[tuple[int, ...], ...]  # of the blocks: the global layers' keys and values, then each ring state's
-    globals: int  # of the blocks: how many are the global layers'
+    globals: int  # the number of the global layers' blocks
     proofs: tuple[bytes, ...] = ()
     salt: bytes = b""
-    digest: bytes = b""  # of the header itself, as it was read
+    digest: bytes = b""  # of the header itself, if it was read from a file
     size: int = 0  # bytes before the first block
 
     def blocks_of(self, mark: Mark) -> range:
-        """Return the blocks that belong to a mark beside the global layers'."""
+        """Return the indices of a mark's ring blocks."""
         if mark.ring is None:
             return range(0)
         states = len({each.ring for each in self.marks} - {None})
@@ -66,7 +66,7 @@ class PrefixHeader:
         return range(first, first + each)
 
     def nbytes(self, blocks: Sequence[int]) -> int:
-        """Return the bytes of some blocks as arrays."""
+        """Return the bytes of some blocks' arrays."""
         item = numpy_dtype(self.dtype).itemsize
         return sum(prod(self.shapes[index]) * item for index in blocks)
 
@@ -74,7 +74,7 @@ class PrefixHeader:
 def packed(
     header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]], sealing: Sealing
 ) -> list[bytes | memoryview]:
-    """Return the parts of the file, to be written one behind the other."""
+    """Return the parts of the file, to be written one after the other."""
     raw = [_bytes_of(block) for block in blocks]
     salt = sealing.salt()
     text = json.dumps(
@@ -98,10 +98,10 @@ def packed(
 
 
 def header_bytes(data: bytes | memoryview) -> int:
-    """Return how many bytes the header takes, of a file that begins so.
+    """Return the bytes of a file's header, from the file's beginning.
 
     Raises:
-        DamagedError: it is no prefix file.
+        DamagedError: this is no prefix file.
     """
     if data[: len(MAGIC)] != MAGIC or len(data) < _START:
         raise DamagedError("it does not begin as a prefix file does")
@@ -115,7 +115,7 @@ def read_header(data: bytes | memoryview) -> PrefixHeader:
     """Return the header in the first bytes of a file.
 
     Raises:
-        DamagedError: a bit is not as it was written.
+        DamagedError: the bytes differ from what was written.
     """
     size = header_bytes(data)
     digest = hashlib.sha256(memoryview(data)[: size - _DIGEST]).digest()
@@ -149,7 +149,7 @@ def read_header(data: bytes | memoryview) -> PrefixHeader:
 
 
 def places(header: PrefixHeader, sealing: Sealing) -> list[tuple[int, int]]:
-    """Return where each block begins in the file, and how many bytes it takes there."""
+    """Return each block's offset in the file and its bytes there."""
     found, at = [], header.size
     for index in range(len(header.shapes)):
         size = header.nbytes([index]) + sealing.growth
@@ -159,7 +159,7 @@ def places(header: PrefixHeader, sealing: Sealing) -> list[tuple[int, int]]:
 
 
 def block_array(header: PrefixHeader, index: int, block: memoryview) -> npt.NDArray[np.generic]:
-    """Return a block as the array that it was."""
+    """Return the array of a block."""
     return np.frombuffer(block, numpy_dtype(header.dtype)).reshape(header.shapes[index])
 
 

@@ -27,7 +27,7 @@ from langchain_gemma_jax.engine.prefix_store.prefix_file import (
 from langchain_gemma_jax.engine.prefix_store.prefix_names import PREFIX
 from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording, evict, remove_unheld
 from langchain_gemma_jax.private.writing import write_whole

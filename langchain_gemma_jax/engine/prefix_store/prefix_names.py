@@ -1,4 +1,4 @@
-"""The names of prefixes: digests of the model, the scope and every token, so that only the same ones are ever found."""
+"""The names of prefixes: digests of the model, the scope and every token, so that only equal ones match."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Iterator
 
-FORMAT = "prefixes 1"  # another one when what a file holds means something else
+FORMAT = "prefixes 1"  # to be changed when the meaning of a file's content changes
 _DIGEST = 32
 
 
 def family_name(model: str, programs: str) -> str:
-    """Return what the prefixes of one model have in common.
+    """Return the name of a model's family of prefixes.
 
     Args:
-        model: a digest of its files.
-        programs: a digest of all that its programs depend on: dtypes, storage, kernels, releases, the machine.
+        model: the digest of its files.
+        programs: a digest of everything its programs depend on: dtypes, storage, kernels, releases, the machine.
     """
     return hashlib.sha256(f"{FORMAT}\0{model}\0{programs}".encode()).hexdigest()
 
@@ -24,11 +24,11 @@ class PrefixNames:
     """The names of one model's prefixes."""
 
     def __init__(self, family: str, secret: bytes = b"") -> None:
-        """``secret`` is what nobody can make the same names without."""
+        """``secret``: a key that is needed to compute these names."""
         self.family, self._secret = family, secret[: hashlib.blake2b.MAX_KEY_SIZE]
 
     def digests(self, scope: str, keys: array[int], lengths: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield each length with the name of so many first keys. The lengths grow, and are no longer than the keys."""
+        """Yield each length with the name of that number of first keys. Lengths ascend, up to the number of keys."""
         said = scope.encode("utf-8", "surrogatepass")
         found = hashlib.blake2b(key=self._secret, digest_size=_DIGEST)
         found.update(f"{self.family}\0{len(said)}\0".encode() + said)
@@ -40,7 +40,7 @@ class PrefixNames:
                 yield length, found.copy().digest()
 
     def digest(self, scope: str, keys: array[int], length: int) -> bytes:
-        """Return the name of the first keys."""
+        """Return the name of the first ``length`` keys."""
         ((_, found),) = self.digests(scope, keys, (length,))
         return found
 
@@ -50,7 +50,7 @@ class PrefixNames:
 
     @property
     def family_part(self) -> str:
-        """What the file names of these prefixes begin with."""
+        """The beginning of these prefixes' file names."""
         return f"{self.family[:16]}-"
 
 

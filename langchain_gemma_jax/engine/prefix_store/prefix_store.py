@@ -1,4 +1,4 @@
-"""The prefixes of all models of an engine on the disk, and the threads that read and write them."""
+"""``PrefixStore``: an engine's prefixes on disk, for all models, and the threads that read and write them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from langchain_gemma_jax.engine.prefix_store.sealing import Digests, Sealing
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 
-EXIT_SECONDS = 1.0  # that the end of the process waits for what is being written ...
-CLOSE_SECONDS = 30.0  # ... and that of an engine, where nobody says
-MOST_WAITING = 2**28  # bytes of host memory that may wait to be written
+EXIT_SECONDS = 1.0  # for which the end of the process waits for writes ...
+CLOSE_SECONDS = 30.0  # ... and the end of an engine, by default
+MOST_WAITING = 2**28  # bytes in memory that may wait to be written
 
 
 class Worker(Protocol):
-    """Threads that do what is handed to them: a ``Background``."""
+    """Background threads that run functions: a ``Background``."""
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]: ...
 
@@ -34,15 +34,15 @@ class Worker(Protocol):
 
 @dataclass(eq=False)
 class ModelPrefixes:
-    """What the disk has of one model, as soon as that is known."""
+    """The prefixes of one model on disk, once they have been listed."""
 
     prefixes: StoredPrefixes | None = None
-    never: bool = False  # its files were changed, so that nothing says which model it is
-    first_look: Future[None] = field(default_factory=Future)  # done soon. Reading all of a model takes longer
+    never: bool = False  # its files have changed, so the model cannot be identified
+    first_look: Future[None] = field(default_factory=Future)  # done soon. Computing a model's digest takes longer
 
 
 class PrefixStore:
-    """Where an engine keeps prefixes."""
+    """An engine's prefixes on disk, with the threads for them."""
 
     def __init__(self, folder: Path, cap: int, reader: Worker, writer: Worker, sealing: Sealing | None = None) -> None:
         self.folder = PrefixFolder(folder, cap)
@@ -56,11 +56,11 @@ class PrefixStore:
         return self.folder.counts
 
     def of(self, files: Unchanged, programs: Callable[[], str]) -> ModelPrefixes:
-        """Begin to look for one model's prefixes.
+        """Begin to list one model's prefixes.
 
         Args:
-            files: what it was read from.
-            programs: gives a digest of all that its programs depend on.
+            files: the files that it was read from.
+            programs: returns a digest of everything that its programs depend on.
         """
         found = ModelPrefixes()
 
@@ -74,7 +74,7 @@ class PrefixStore:
                     found.prefixes = prefixes
                 elif thoroughly:
                     found.never = True
-                else:  # nobody waits for that, as there is nothing yet
+                else:  # requests do not wait for this: without a digest there are no prefixes yet
                     self.reader.submit(partial(look, thoroughly=True))
             except Exception:
                 found.never = True
@@ -85,15 +85,15 @@ class PrefixStore:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits to be written."""
+        """True if no writes are waiting."""
         return self._waiting == 0
 
     def write(self, work: Callable[[], object], nbytes: int) -> bool:
-        """Have something written in the background. False: too much waits already.
+        """Queue a write in the background. Return False if too many bytes are waiting already.
 
         Args:
-            work: writes it.
-            nbytes: what it holds of the host's memory, or of the device's, until then.
+            work: does the write.
+            nbytes: the memory of the host or the device that it holds until then.
         """
         with self._lock:
             if self._waiting and self._waiting + nbytes > MOST_WAITING:
@@ -108,7 +108,7 @@ class PrefixStore:
         return True
 
     def close(self, timeout: float | None) -> bool:
-        """Write what waits, as far as there is time. Gives whether all has ended within ``timeout`` seconds."""
+        """Do the waiting writes while there is time. Return True if all threads ended within ``timeout`` seconds."""
         until = time.monotonic() + (CLOSE_SECONDS if timeout is None else timeout)
         atexit.unregister(self.close)
         with suppress(TimeoutError, CancelledError):

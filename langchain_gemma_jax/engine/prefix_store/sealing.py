@@ -1,4 +1,4 @@
-"""Two ways to prove the blocks of a prefix file: by digests, or by encrypting them with a key of the user's."""
+"""Two ways to verify the blocks of a prefix file: by digests, or by encryption with the user's key."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ SALT_BYTES = 16
 
 
 class Sealing(Protocol):
-    """How a block is proven to be the one that was written."""
+    """A way to verify that a block is the one that was written."""
 
     secret: bytes
-    """What the names of prefixes are made with, so that nobody else can tell what they name. Empty: anybody could."""
+    """The key for the names of prefixes, so that others cannot test what they name. Empty: there is no key."""
     growth: int
-    """By how many bytes a block is longer on the disk."""
+    """The number of bytes by which a block is longer on disk."""
 
     def salt(self) -> bytes:
-        """Return what makes a file's key its own; nothing where there are no keys."""
+        """Return a salt for a file's key; empty if there are no keys."""
         ...
 
     def seal(self, block: memoryview, index: int, salt: bytes, header: bytes) -> bytes | memoryview:
-        """Return a block as it is written. ``header`` is the digest of the header that it belongs to."""
+        """Return a block in the form that is written. ``header`` is the digest of its file's header."""
         ...
 
     def proof(self, block: memoryview) -> bytes:
-        """Return what the header has to say of a block; nothing where the block proves itself."""
+        """Return the digest of a block for the header; empty if the block can be verified by itself."""
         ...
 
     def unseal(self, stored: memoryview, index: int, salt: bytes, header: bytes, proof: bytes) -> memoryview:
-        """Return a block as it was.
+        """Return the original block, verified.
 
         Raises:
-            DamagedError: a bit is not as it was written, or it is another block.
+            DamagedError: the bytes differ from what was written, or it is another block.
         """
         ...
 
 
 class Digests:
-    """Blocks as they are, each with its SHA-256 in the header. Finds what disks and killed processes do."""
+    """Plain blocks, each with its SHA-256 in the header. This detects faults of disks and killed processes."""
 
     secret, growth = b"", 0
 
@@ -64,18 +64,18 @@ class Digests:
 
 
 class Encrypted:
-    """Blocks encrypted with AES-256-GCM, by a key for each file that follows from the user's and the file's salt.
+    """Blocks encrypted with AES-256-GCM. Each file has a key, derived from the user's key and the file's salt.
 
-    A block's nonce is its number in the file, which no other block under that key has.
+    A block's nonce is its number in the file, which is unique for that key.
     """
 
     growth = 16  # the tag
 
     def __init__(self, key: bytes) -> None:
-        """``key`` is the user's, of any length that cannot be guessed.
+        """``key``: the user's key, of any length that cannot be guessed.
 
         Raises:
-            InstallationError: the package that encrypts is missing.
+            InstallationError: the package for encryption is missing.
         """
         try:
             from cryptography.exceptions import InvalidTag
@@ -112,7 +112,7 @@ class Encrypted:
 
 
 def _derived(key: bytes, purpose: bytes) -> bytes:
-    """One key for each purpose, from which nobody finds another, nor the first."""
+    """Derive a key for a purpose. It does not reveal the first key or those for other purposes."""
     return hmac.new(key, b"gemma-jax prefixes, 1: " + purpose, hashlib.sha256).digest()
 
 

@@ -1,4 +1,4 @@
-"""One model's prefixes on the disk: which there are, which of them a prompt begins with, and their numbers."""
+"""One model's prefixes on disk: the list of them, the search for one that a prompt begins with, and their arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
 
 @dataclass(frozen=True)
 class StoredPrefix:
-    """A length of a prompt that the disk has."""
+    """A prefix of a certain length that is on disk."""
 
     file: str
     header: PrefixHeader
@@ -29,14 +29,14 @@ class StoredPrefix:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that have to be read for it."""
+        """The bytes of its arrays."""
         header = self.header
         return header.nbytes([*range(header.globals), *header.blocks_of(self.mark)])
 
 
 @dataclass(frozen=True)
 class PrefixArrays:
-    """What was read: of the global layers, and of the rings. Each array is ``[kv_head, slot, head_dim]``."""
+    """Arrays that were read: the global layers' and the rings'. Each is ``[kv_head, slot, head_dim]``."""
 
     stored: StoredPrefix
     globals: tuple[npt.NDArray[np.generic], ...]
@@ -45,7 +45,7 @@ class PrefixArrays:
 
 
 class StoredPrefixes:
-    """The prefixes of one model. Any thread may come here."""
+    """The prefixes of one model. Any thread may use it."""
 
     def __init__(self, names: PrefixNames, folder: PrefixFolder, sealing: Sealing) -> None:
         self.names = names
@@ -60,16 +60,16 @@ class StoredPrefixes:
 
     @property
     def fresh(self) -> bool:
-        """Whether what is known of the folder is what is there."""
+        """True if the folder has not changed since the last ``refresh``."""
         return self._seen_at == self._folder.changed_at()
 
     @property
     def writes(self) -> bool:
-        """Whether the folder takes more."""
+        """True if the folder can be written to."""
         return self._folder.writes
 
     def refresh(self) -> None:
-        """Look at what came to the folder and what went. Reads the headers of new files."""
+        """Update the list from the folder. This reads the headers of new files."""
         part = self.names.family_part
         with self._looking:
             seen_at = self._folder.changed_at()
@@ -84,7 +84,7 @@ class StoredPrefixes:
             self._seen_at = seen_at
 
     def find(self, scope: str, keys: array[int], more_than: int) -> StoredPrefix | None:
-        """Return the longest beginning that is kept, longer than so much, and not all of it. Nothing is read."""
+        """Return the longest kept prefix that has more than ``more_than`` keys, and not all. No file is read."""
         with self._lock:
             lengths = [length for length in self._lengths if more_than < length < len(keys)]
             marks = self._marks
@@ -95,13 +95,13 @@ class StoredPrefixes:
                 best = marks.get(digest, best)
             return best
 
-    def knows(self, scope: str, keys: array[int], length: int) -> bool:
-        """Whether the first keys are kept."""
+    def has(self, scope: str, keys: array[int], length: int) -> bool:
+        """Return True if the first ``length`` keys are kept."""
         with self._lock:
             return self.names.digest(scope, keys, length) in self._marks
 
     def read(self, stored: StoredPrefix) -> PrefixArrays | None:
-        """Return what a beginning consists of, proven bit by bit. None: it is gone, or was damaged and is deleted."""
+        """Return the arrays of a prefix, verified. None: it is gone, or it was damaged and has been deleted."""
         began = time.perf_counter()
         header = stored.header
         rings = header.blocks_of(stored.mark)
@@ -115,7 +115,7 @@ class StoredPrefixes:
         return PrefixArrays(stored, tuple(arrays[: header.globals]), tuple(arrays[header.globals :]), took)
 
     def write(self, header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]]) -> str | None:
-        """Keep a prefix. Gives the name of its file; None: it was not written."""
+        """Write a prefix. Return the name of its file; None if it was not written."""
         name = self.names.file(_longest(header).digest)
         parts = packed(header, blocks, self._sealing)
         if not self._folder.write(name, parts):
@@ -126,12 +126,12 @@ class StoredPrefixes:
         return name
 
     def reject(self, stored: StoredPrefix) -> None:
-        """Delete a file that cannot be used, though every bit of it is as it was written."""
+        """Delete a file that cannot be used although its digests match."""
         self._drop(stored.file)
         self._folder.files.reject(stored.file)
 
     def forget(self, name: str) -> None:
-        """Delete a file that is of no use any more."""
+        """Delete a file that is not needed any more."""
         self._drop(name)
         self._folder.files.remove(name)
 
@@ -160,7 +160,7 @@ class StoredPrefixes:
                     self._lengths.remove(mark.length)
                 if (stored := self._marks.get(mark.digest)) is not None and stored.file == name:
                     del self._marks[mark.digest]
-            if header is not None:  # what another file has too is found there from now on
+            if header is not None:  # a mark that another file has too now leads to that file
                 lost = {mark.digest for mark in header.marks}
                 for other, its in self._files.items():
                     for mark in its.marks:

@@ -1,5 +1,5 @@
-"""A request: what was asked, how far it is, what it is held to, and how its results reach the caller.
+"""Requests: their arguments, progress, grammar and stop strings, and the way of their results to the caller.
 
-Callers' threads make requests and read from ``mailbox``; everything else of a request is the owner thread's. Plain
-Python without arrays. The room may import ``device`` (for limits that programs have), ``base`` and ``host``.
+Callers' threads make requests and read from ``mailbox``; the rest of a request belongs to the owner thread. Plain
+Python without arrays. The room may import ``device`` (for limits of programs), ``base`` and ``host``.
 """

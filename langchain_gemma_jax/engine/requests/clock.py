@@ -1,4 +1,4 @@
-"""How long one call may take, from when its caller called, and what that time went into."""
+"""``Clock``: the time limit of one call, and the parts of the call that took the time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from langchain_gemma_jax.engine.base.checks import seconds as checked_timeout
+from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.errors import DeadlineError
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Steps: TypeAlias = "Generator[Future[Any], None, T]"
-"""Work in steps: each gives what has to be done, elsewhere, before the next one. So a thread and an event loop can
+"""Work in steps: each step yields a future that must be done before the next one. So a thread and an event loop can
 wait for the same work, each in its own way: see ``wait_for`` and ``await_for``."""
 
 _WORTH_TELLING = 0.05  # seconds
 
 
-MOST = 64  # of the latest standstills that are remembered: more than one request meets
+MOST = 64  # the latest standstills to keep: more than one request meets
 
 
 class TimeSpan(NamedTuple):
-    """What some time went into, from when to when by ``time.monotonic()``."""
+    """A part of a time, from ``began`` to ``end`` by ``time.monotonic()``."""
 
     began: float
     end: float
@@ -36,7 +36,7 @@ class TimeSpan(NamedTuple):
 
 
 class Standstills:
-    """The latest standstills of one owner thread, which alone adds to them. Any thread may ask."""
+    """The latest times in which one owner thread stood still. Only that thread adds to them; any thread may read."""
 
     def __init__(self) -> None:
         self._over: deque[TimeSpan] = deque(maxlen=MOST)
@@ -44,7 +44,7 @@ class Standstills:
 
     @contextmanager
     def here(self, what: str) -> Iterator[None]:
-        """Count a ``with`` block as one."""
+        """Count a ``with`` block as a standstill."""
         began = time.monotonic()
         self._now = TimeSpan(began, float("inf"), what)
         try:
@@ -54,29 +54,29 @@ class Standstills:
             self._now = None
 
     def between(self, began: float, end: float) -> list[TimeSpan]:
-        """Return what of them lies between these times."""
-        now = self._now  # first: what ends meanwhile may be found twice, and is not missed
+        """Return the standstills between these times, cut to them."""
+        now = self._now  # read first: a standstill that ends just then may be found twice, but is not missed
         found = {each.began: each for each in [*([] if now is None else [now]), *self._over.copy()]}
         cut = (TimeSpan(max(began, each.began), min(end, each.end), each.what) for each in found.values())
         return [each for each in cut if each.end > each.began]
 
 
 class ForRoom(float):
-    """Seconds that limit the waiting for room in memory, and nothing else of what a call does."""
+    """A limit in seconds for waiting for room in memory, and for no other part of a call."""
 
 
 class Parts:
-    """What time goes into, one thing after the other."""
+    """The consecutive parts of a call's time."""
 
     def __init__(self) -> None:
         self._began: list[tuple[float, str, Parts | None]] = []
 
     def now(self, what: str, inside: Parts | None = None, at: float | None = None) -> None:
-        """Count the time from here on, or from ``at``, as this part; ``inside`` divides it further."""
+        """Begin a part now, or at the time ``at``; ``inside`` divides it further."""
         self._began.append((time.monotonic() if at is None else at, what, inside))
 
     def become(self, what: str) -> None:
-        """Count the time from here on as this part, if it is not already."""
+        """Begin a part, unless it is the current one."""
         if self.last != what:
             self.now(what)
 
@@ -88,11 +88,11 @@ class Parts:
 
     @property
     def last(self) -> str:
-        """The part that time goes into just now."""
+        """The current part."""
         return self._began[-1][1] if self._began else ""
 
-    def told(self, since: float, now: float) -> str:
-        """The parts of a time, each with its seconds. Empty: nothing is known of it."""
+    def text(self, since: float, now: float) -> str:
+        """Return the parts between two times as text, each with its seconds; "" if there are none."""
         ends = [began for began, _, _ in self._began[1:]] + [now]
         found: dict[str, tuple[float, Parts | None]] = {}
         for number, ((began, what, inside), end) in enumerate(zip(list(self._began), ends, strict=False)):
@@ -101,16 +101,16 @@ class Parts:
                 found[what] = found.get(what, (0.0, None))[0] + max(0.0, spent), inside
         texts = []
         for what, (spent, inside) in found.items():
-            within = "" if inside is None else inside.told(since, now)
+            within = "" if inside is None else inside.text(since, now)
             texts.append(f"{spent:.1f} s {what}" + (f" ({within})" if within else ""))
         return ", ".join(texts)
 
 
 class Clock:
-    """The time of one call. It runs from when it is made."""
+    """The clock of one call, which starts when it is made."""
 
     def __init__(self, timeout: float | None = None, *, began: float | None = None) -> None:
-        """``timeout``: seconds. None, or if they are for room alone: the call may take as long as it likes."""
+        """``timeout``: seconds. With None or a ``ForRoom``, the call itself has no limit."""
         self.began = time.monotonic() if began is None else began
         self.only_room = isinstance(timeout, ForRoom)
         limit = None if timeout is None else checked_timeout(timeout)
@@ -121,28 +121,28 @@ class Clock:
 
     @property
     def left(self) -> float | None:
-        """Seconds, 0 at least. None: no end of them."""
+        """The remaining seconds, at least 0. None: no limit."""
         return None if self.until is None else max(0.0, self.until - time.monotonic())
 
     def now(self, what: str, inside: Parts | None = None, advice: Callable[[], str] | None = None) -> None:
-        """Count the time from here on as this part, with an advice of its own to whoever has no more of it."""
+        """Begin a part, with its own advice for the error if the time runs out in it."""
         self.parts.now(what, inside)
         self._advice = advice
 
     def error(self, more: str | None = None) -> DeadlineError:
-        """The error of whoever has run out of time. It says what the time went into, and ``more``, or an advice."""
+        """Return the error for running out of time. It has the parts of the time, and ``more`` or an advice."""
         if more is None:
             more = ADVICE if self._advice is None else self._advice()
         now = time.monotonic()
-        told = self.parts.told(self.began, now)
-        return DeadlineError(f"The time was up after {now - self.began:.1f} s{told and f': {told}'}. {more}")
+        parts = self.parts.text(self.began, now)
+        return DeadlineError(f"The time was up after {now - self.began:.1f} s{parts and f': {parts}'}. {more}")
 
 
 def wait_for(steps: Steps[T], clock: Clock) -> T:
-    """Do work in this thread, as long as there is time.
+    """Do work in this thread, within the clock's time.
 
     Raises:
-        DeadlineError: there is none left. Whatever the work was waiting for learns that nobody waits any more.
+        DeadlineError: the time is up. The work is closed, so that it can cancel what it was waiting for.
     """
     with closing(steps):
         try:
@@ -156,10 +156,10 @@ def wait_for(steps: Steps[T], clock: Clock) -> T:
 
 
 def one_is_done(futures: Sequence[Future[Any]], seconds: float | None) -> bool:
-    """Wait until one of these is done, and return whether one is within so many seconds. A cancelled one is done, too.
+    """Wait until one of these is done. Return False if none is within this many seconds. A cancelled one is done, too.
 
-    ``concurrent.futures.wait`` does not wake for a future that is cancelled before it runs: whoever waited for a model
-    that others had given up would wait until the time was up.
+    ``concurrent.futures.wait`` does not wake for a future that is cancelled before it runs: a caller that waits for a
+    model whose load was given up would wait until the time was up.
     """
     woken = threading.Event()
     for future in futures:
@@ -168,7 +168,7 @@ def one_is_done(futures: Sequence[Future[Any]], seconds: float | None) -> bool:
 
 
 async def await_for(steps: Steps[T], clock: Clock) -> T:
-    """Wait for the steps in an event loop, which goes on meanwhile. Where the task is cancelled, so is the work."""
+    """Do work in an event loop without blocking it. If the task is cancelled, so is the work."""
     with closing(steps):
         try:
             while True:
@@ -181,14 +181,14 @@ async def await_for(steps: Steps[T], clock: Clock) -> T:
 
 
 async def _is_done(future: Future[Any], seconds: float | None) -> bool:
-    """Whether it is, within so many seconds. Whoever stops waiting leaves nothing in the event loop."""
+    """Wait for a future. Return False if it is not done within this many seconds. Leaves nothing in the event loop."""
     import asyncio
 
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
 
     def wake(_: object) -> None:
-        with suppress(RuntimeError):  # the loop was closed: nobody waits there any more
+        with suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(woken.cancel)
 
     future.add_done_callback(wake)

@@ -1,7 +1,7 @@
-"""Guesses what comes next from what came before: text that repeats itself is drafted without a second model.
+"""Prompt lookup: drafts the next tokens from earlier text that repeats itself, without a second model.
 
-Agents repeat a lot: arguments copied from a tool's result, code with one line changed, keys of JSON.
-A draft that is wrong changes nothing but the time that its verification took.
+Agents repeat a lot: arguments copied from a tool's result, code with one changed line, keys of JSON. A wrong draft
+costs only the time of its verification.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import InputError
 
 
 class DraftLookup:
-    """Drafts for one request: what followed the last time that the context ended as it does now.
+    """Drafts for one request: the tokens that followed the last time that the context ended like this.
 
         >>> lookup = DraftLookup(limit=4)
         >>> lookup.extend([6, 7, 8, 9, 1, 2, 5, 6, 7, 8])
@@ -20,18 +20,17 @@ class DraftLookup:
         (9, 1, 2, 5)
         >>> lookup.record(proposed=4, accepted=1)
 
-    The last 12 tokens decide if they occurred before, else the last 6, else the last 3 (``ngrams``); of the
-    earlier occurrences the most recent. Long ones see where in a list of similar things the text is. A proposal
-    that reaches the end of the context goes on with itself, so a period continues: behind ``a b c d a b c`` comes
-    ``d a b c d a b``.
+    The last 12 tokens are looked up first, then the last 6, then the last 3 (``ngrams``); the most recent earlier
+    occurrence counts. Long n-grams find the right place in a list of similar things. A proposal that reaches the end of
+    the context continues with itself, so a period continues: ``a b c d a b c`` is followed by ``d a b c d a b``.
 
-    It switches itself off where it does not pay. The share of the drafted tokens that were right is followed by a
-    moving average over the last ``MEMORY`` of them, more or less, that starts at ``START``: so three drafts
-    of 7 that are all wrong are needed at the beginning. Below ``FLOOR`` it pauses for ``PAUSE`` tokens; then one
-    draft may show that the text has changed. If it is no better the next pause is twice as long.
+    It switches itself off when it is not worth it. A moving average over about the last ``MEMORY`` drafted tokens is
+    the share of accepted ones. It starts at ``START``, so it takes three completely wrong drafts of 7 tokens at the
+    beginning to fall below ``FLOOR``. Then drafting pauses for ``PAUSE`` tokens, after which one draft may show that
+    the text has changed. If it is wrong too, the next pause is twice as long.
 
-    Tokens are indexed when a draft is asked for, so prompts cost nothing where none is. Memory is bounded: of the
-    context the last ``span`` tokens are known, or at least their later half.
+    Tokens are indexed when a draft is asked for, so without drafts a prompt costs nothing. Memory is bounded: at least
+    the later half of the last ``span`` tokens of the context is indexed.
     """
 
     FLOOR = 0.3
@@ -48,46 +47,46 @@ class DraftLookup:
         self.drafted = 0
         self.accepted = 0
         self._limit, self._span = limit, span
-        # By length: where the token behind an n-gram's last occurrence stands. An n-gram is known by its hash: if two
-        # ever share one, that is a wrong guess like any other.
-        self._behind: dict[int, dict[int, int]] = {length: {} for length in sorted(set(ngrams), reverse=True)}
+        # By length: the index of the token after an n-gram's last occurrence, by the n-gram's hash. If two n-grams
+        # share a hash, that is a wrong guess like any other.
+        self._following: dict[int, dict[int, int]] = {length: {} for length in sorted(set(ngrams), reverse=True)}
         self._ids: list[int] = []
-        self._indexed = 0  # ids before this position stand behind an n-gram that is in the index
+        self._indexed = 0  # ids before this position follow an n-gram that is in the index
         self._forgotten = 0
         self._rate = self.START
         self._pause = self.PAUSE
-        self._resume = 0  # the length of the context from which on it is active
+        self._resume = 0  # the length of the context at which it becomes active again
 
     @property
     def active(self) -> bool:
-        """Whether drafts seem to pay."""
+        """True unless drafting is paused because it was not worth it."""
         return self._forgotten + len(self._ids) >= self._resume
 
     def extend(self, ids: Iterable[int]) -> None:
-        """Tokens that the context got: first those of the prompt, then what was generated."""
+        """Add tokens of the context: first the prompt's, then generated ones."""
         self._ids.extend(ids)
         if len(self._ids) > self._span:
             surplus = len(self._ids) - self._span // 2
             del self._ids[:surplus]
             self._forgotten += surplus
             self._indexed = 0
-            for index in self._behind.values():
+            for index in self._following.values():
                 index.clear()
 
     def propose(self) -> tuple[int, ...]:
-        """The tokens that probably come next: ``limit`` of them, or none."""
+        """Return ``limit`` tokens that probably come next, or none."""
         if not self.active:
             return ()
         self._index()
         ids = self._ids
-        for length, index in self._behind.items():
-            if len(ids) > length and (behind := index.get(hash(tuple(ids[-length:])))) is not None:
-                known = ids[behind : behind + self._limit]
+        for length, index in self._following.items():
+            if len(ids) > length and (following := index.get(hash(tuple(ids[-length:])))) is not None:
+                known = ids[following : following + self._limit]
                 return tuple(known[place % len(known)] for place in range(self._limit))
         return ()
 
     def record(self, proposed: int, accepted: int) -> None:
-        """What became of a draft: how many tokens were verified, and how many of them were right."""
+        """Record a draft's result: the number of tokens that were verified, and of those that were right."""
         if not 0 <= accepted <= proposed:
             raise InputError(f"expected 0 <= accepted <= proposed, found accepted={accepted}, proposed={proposed}.")
         if proposed == 0:
@@ -104,10 +103,10 @@ class DraftLookup:
             self._pause = self.PAUSE
 
     def _index(self) -> None:
-        """Bring the index up to date. The n-grams at the very end have nothing behind them, and stay out."""
+        """Bring the index up to date. The n-grams at the very end are left out, since no token follows them yet."""
         ids, done, end = self._ids, self._indexed, len(self._ids)
-        for length, index in self._behind.items():
-            first = max(done, length)  # the first new token that stands behind a whole n-gram
+        for length, index in self._following.items():
+            first = max(done, length)  # the first new token that follows a complete n-gram
             if first < end:
                 grams = zip(
                     *(ids[first - length + place : end - length + place] for place in range(length)), strict=True

@@ -1,6 +1,6 @@
-"""What callers send to the owner thread. Whatever is taken is answered, also while the thread ends.
+"""``Inbox``: requests and calls from callers to the owner thread. Each gets an answer, also while the thread ends.
 
-The owner thread takes no lock that callers hold: see mailbox.py.
+The owner thread takes no lock that callers hold: see ``mailbox.py``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from langchain_gemma_jax.errors import ClosedError
 
 T = TypeVar("T")
 Item: TypeAlias = Request | Callable[[], None] | None
-"""A request; something to run between two dispatches; or None, to be looked at."""
+"""A request; a function to run between two dispatches; or None, which only wakes the owner thread."""
 
 
 @dataclass(frozen=True)
-class Found(Generic[T]):
-    """What a call gave."""
+class Returned(Generic[T]):
+    """The result of a call."""
 
     value: T
 
@@ -35,39 +35,39 @@ class Found(Generic[T]):
 
 @dataclass(frozen=True)
 class Raised:
-    """What a call raised."""
+    """The error of a call."""
 
     error: BaseException
 
     def give(self) -> NoReturn:
-        """Raises it."""
+        """Re-raise the call's error."""
         raise self.error
 
 
 class Inbox:
-    """Requests and calls, in the order in which they were sent."""
+    """Requests and calls, in the order of sending."""
 
     def __init__(self) -> None:
         self.closing = False
-        self._ended = False  # nobody looks any more
-        self._waiting: set[Request] = set()  # that were not begun yet
-        # For callers alone. The same thread may come twice, for a signal handler: then one too many may wait.
+        self._ended = False  # the owner thread does not read it any more
+        self._waiting: set[Request] = set()  # requests that have not begun
+        # For callers alone. A signal handler may run this code again in the same thread: then one too many may wait.
         self._admission = threading.RLock()
         self._items: SimpleQueue[Item] = SimpleQueue()
 
     @property
     def queued(self) -> int:
-        """How many requests wait to be begun."""
+        """The number of requests that wait to begin."""
         return len(self._waiting)
 
     @property
     def oldest_wait_s(self) -> float:
-        """Seconds that the one has waited which waits longest; 0 if none does."""
+        """The longest time that a request has waited, in seconds; 0 if none waits."""
         since = min((request.asked.submitted_at for request in tuple(self._waiting)), default=None)
         return 0.0 if since is None else time.monotonic() - since
 
     def offer(self, request: Request, max_waiting: int) -> bool:
-        """Have a request carried out: what comes of it goes to its mailbox. False: too many wait.
+        """Send a request, whose results go to its mailbox. Return False if too many wait.
 
         Raises:
             ClosedError: the engine has ended.
@@ -77,7 +77,7 @@ class Inbox:
         with self._admission:
             if len(self._waiting) >= max_waiting:
                 return False
-            try:  # also around the first step, which an interrupt can follow
+            try:  # also around the first statement: an interrupt can come after it
                 self._waiting.add(request)
                 self._put(request)
             except BaseException:
@@ -85,15 +85,15 @@ class Inbox:
                 raise
         return True
 
-    def call(self, function: Callable[[], T]) -> Mailbox[Found[T] | Raised]:
-        """Have the owner thread run this between two dispatches."""
-        answer: Mailbox[Found[T] | Raised] = Mailbox()
+    def call(self, function: Callable[[], T]) -> Mailbox[Returned[T] | Raised]:
+        """Run a function on the owner thread, between two dispatches."""
+        answer: Mailbox[Returned[T] | Raised] = Mailbox()
 
         def run() -> None:
-            outcome: Found[T] | Raised
+            outcome: Returned[T] | Raised
             try:
-                outcome = Found(self._while_open(function))
-            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+                outcome = Returned(self._while_open(function))
+            except BaseException as error:  # noqa: BLE001  it is raised in the caller
                 outcome = Raised(error)
             answer.put(outcome, last=True)
 
@@ -101,38 +101,38 @@ class Inbox:
         return answer
 
     def close(self) -> None:
-        """Close the inbox: nothing is begun from now on."""
+        """Close the inbox: no more requests are begun."""
         self.closing = True
         self._items.put(None)
 
     # For the owner thread.
 
     def get(self, timeout: float | None) -> Item:
-        """The next item.
+        """Return the next item.
 
         Raises:
-            Empty: none came within so many seconds. None: wait for ever.
+            Empty: none came within ``timeout`` seconds. With None there is no limit.
         """
         return self._items.get(timeout=timeout) if timeout is None or timeout > 0 else self._items.get_nowait()
 
     def begun(self, request: Request) -> None:
-        """A request does not wait any more."""
+        """Note that a request has begun, or is not going to."""
         self._waiting.discard(request)
 
     def end(self) -> list[Request]:
-        """Nobody looks any more. Gives the requests that are left; calls have got their error."""
+        """End reading. Return the requests that are left; calls that are left get an error."""
         self.closing = self._ended = True
         return self._left()
 
     def _put(self, item: Item) -> None:
         self._items.put(item)
-        if self._ended:  # perhaps behind the last look of the owner thread: so this one looks
+        if self._ended:  # it may have come after the owner thread's last read, so this thread reads
             for request in self._left():
                 self.begun(request)
                 request.mailbox.put(closed(), last=True)
 
     def _left(self) -> list[Request]:
-        """What nobody has taken. Calls are told."""
+        """Take all items that are left. Return the requests; calls are run, and get an error."""
         left: list[Request] = []
         with suppress(Empty):
             while True:
@@ -150,5 +150,5 @@ class Inbox:
 
 
 def closed() -> ClosedError:
-    """The error of whoever came too late."""
+    """Return the error for a caller that came too late."""
     return ClosedError("The engine was closed before this was done. engine() starts a new one.")

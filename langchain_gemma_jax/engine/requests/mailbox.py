@@ -1,7 +1,7 @@
-"""From the owner thread to one caller, whether that waits in a thread or in an event loop.
+"""``Mailbox``: results from the owner thread to one caller, which waits in a thread or in an event loop.
 
-There is no lock that both hold. A caller can be interrupted anywhere, by a signal whose handler waits for the owner
-thread: if that waited for something which the caller held, neither would ever go on.
+There is no lock that both hold. A signal can interrupt a caller anywhere, and its handler may wait for the owner
+thread: if that waited for a lock that the caller held, this would be a deadlock.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """A queue that is read by ``get`` from any thread, or by ``aget`` from any event loop.
 
-    What is put with ``last=True`` is never taken out: however many read, each of them learns of the end. One thread
-    alone puts.
+    The item that is put with ``last=True`` stays in the mailbox, so every reader sees the end. Only one thread may put.
     """
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
-        self._last: tuple[T] | None = None  # set behind all items
-        self._sleepers: deque[threading.Lock] = deque()  # held until something was put
+        self._last: tuple[T] | None = None  # set after all items
+        self._sleepers: deque[threading.Lock] = deque()  # locked until an item is put
         self._waiters: deque[tuple[LoopWaker, asyncio.Future[None]]] = deque()
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come: whoever reads does not have to wait."""
+        """True if the last item is there, so that no reader has to wait."""
         return self._last is not None
 
     def put(self, item: T, *, last: bool = False) -> None:
-        """Deliver. Never blocks, never fails. What comes after the last item is dropped."""
+        """Add an item. Never blocks, never fails. Items after the last one are dropped."""
         if self._last is not None:
             return
         if last:
@@ -46,7 +45,7 @@ class Mailbox(Generic[T]):
         try:
             for _ in range(len(self._sleepers)):
                 self._sleepers.popleft().release()
-        except IndexError:  # one gave up just now, and so nobody waits
+        except IndexError:  # a reader has just stopped waiting, and there are no others
             pass
         try:
             for _ in range(len(self._waiters)):
@@ -56,7 +55,7 @@ class Mailbox(Generic[T]):
             pass
 
     def get(self, timeout: float | None = None) -> T:
-        """The next item.
+        """Take the next item.
 
         Raises:
             TimeoutError: none came in time.
@@ -67,7 +66,7 @@ class Mailbox(Generic[T]):
             sleeper.acquire()
             self._sleepers.append(sleeper)
             try:
-                if (found := self._take()) is not None:  # it came before anybody knew that this one waits
+                if (found := self._take()) is not None:  # it came before this reader was registered
                     break
                 left = -1 if until is None else min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
                 woken = sleeper.acquire(timeout=left)
@@ -82,7 +81,7 @@ class Mailbox(Generic[T]):
         return found[0]
 
     async def aget(self, timeout: float | None = None) -> T:  # noqa: ASYNC109  as ``get`` has it
-        """The next item, without blocking the event loop.
+        """Take the next item, without blocking the event loop.
 
         Raises:
             TimeoutError: none came in time.
@@ -98,7 +97,7 @@ class Mailbox(Generic[T]):
             waiter, woken = (waker_of(loop), loop.create_future()), False
             self._waiters.append(waiter)
             try:
-                if (found := self._take()) is not None:  # it came before anybody knew that this one waits
+                if (found := self._take()) is not None:  # it came before this reader was registered
                     break
                 await waiter[1]
                 woken = True
@@ -109,8 +108,8 @@ class Mailbox(Generic[T]):
         return found[0]
 
     def _take(self) -> tuple[T] | None:
-        """The next item, if there is one."""
-        last = self._last  # read first: if it is there, so were all items
+        """Take the next item, if there is one."""
+        last = self._last  # read first: if it is set, all items have been added
         try:
             return (self._items.popleft(),)
         except IndexError:
@@ -118,18 +117,18 @@ class Mailbox(Generic[T]):
 
 
 class LoopWaker:
-    """Wakes those who wait in one event loop. Another thread that wakes many in a row disturbs the loop once.
+    """Wakes the readers in one event loop. If another thread wakes many in a row, the loop is interrupted once.
 
-    Disturbing a loop is a system call, and the thread that does it is the one that all requests wait for.
+    Interrupting a loop is a system call, made by the owner thread, which all requests wait for.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)  # which keeps this
+        self._loop = weakref.ref(loop)  # weak: the loop keeps this object
         self._woken: deque[asyncio.Future[None]] = deque()
         self._disturbed = False
 
     def wake(self, future: asyncio.Future[None]) -> None:
-        """Wake one. Any thread may call this; what it appends is seen, or the loop is disturbed once more."""
+        """Wake one reader. Any thread may call this: either the loop still sees it, or is interrupted once more."""
         self._woken.append(future)
         if self._disturbed:
             return
@@ -137,16 +136,16 @@ class LoopWaker:
         try:
             if (loop := self._loop()) is not None:
                 loop.call_soon_threadsafe(self._wake_all)
-        except RuntimeError:  # it was closed: nobody waits there any more
+        except RuntimeError:  # the loop was closed
             self._disturbed = False
             self._woken.clear()
 
     def _wake_all(self) -> None:
-        self._disturbed = False  # first: what comes from here on disturbs anew
+        self._disturbed = False  # first: a wake from here on interrupts the loop again
         with contextlib.suppress(IndexError):
             while True:
                 future = self._woken.popleft()
-                if not future.done():  # its task may have been cancelled meanwhile
+                if not future.done():  # its task may have been cancelled
                     future.set_result(None)
 
 
@@ -154,7 +153,7 @@ _wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaker] = weakr
 
 
 def waker_of(loop: asyncio.AbstractEventLoop) -> LoopWaker:
-    """Return what wakes those who wait in an event loop. Called in that loop."""
+    """Return the waker of an event loop. Called in that loop."""
     found = _wakers.get(loop)
     if found is None:
         found = _wakers[loop] = LoopWaker(loop)

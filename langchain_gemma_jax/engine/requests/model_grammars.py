@@ -1,4 +1,4 @@
-"""A model's side of grammars: its vocabulary as llguidance wants it, and requests' places in their grammars."""
+"""``ModelGrammars``: a model's vocabulary for llguidance, and the constraints that it makes for requests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LONGEST = 150_000  # characters of a grammar
 
 
 class ModelGrammars:
-    """What the requests of one model are held to. Any thread may come here.
+    """The grammars of one model's requests. Any thread may use it.
 
-    A grammar is compiled for each request, by the caller's thread: that takes milliseconds. What llguidance finds out
-    about a grammar while it is followed goes with the request, so it never adds up, and no request is told by its time
-    what another one was held to.
+    A grammar is compiled for each request, in the caller's thread, which takes milliseconds. llguidance's state for a
+    grammar is dropped with the request. So it never adds up, and the time of a request reveals nothing about another's
+    grammar.
     """
 
     def __init__(self, tokenizer: GrammarTokenizer, vocab_size: int) -> None:
@@ -33,16 +33,16 @@ class ModelGrammars:
         self.trust = Trust()
 
     def prepare(self, grammar: Grammar | None = None) -> None:
-        """Make what takes long for any grammar, and see that this one can be compiled."""
+        """Prepare the vocabulary, which takes long and serves all grammars, and check that this one compiles."""
         self.lexicon.matching()
         if grammar is not None and grammar.root is not None:
             self._compiled(grammar)
 
     def begin(self, sampling: Sampling, stops: frozenset[int]) -> tuple[RequestConstraint | None, tuple[int, ...]]:
-        """What a request is held to, if anything, and the tokens that never come.
+        """Return a request's constraint, or None, and the tokens that are banned.
 
         Raises:
-            InputError: see ``of``; or there is no room beside the biases.
+            InputError: see ``of``; or there are too many biases with the grammar's own.
         """
         if sampling.grammar is None:
             return None, ()
@@ -52,15 +52,15 @@ class ModelGrammars:
         return self.of(sampling.grammar, stops, forces=not sampling.logprobs), tuple(banned)
 
     def of(self, grammar: Grammar, stops: frozenset[int], *, forces: bool) -> RequestConstraint | None:
-        """What a text is held to; None if it is free.
+        """Return the constraint of a grammar; None if the text is free.
 
         Args:
-            grammar: what it asks for.
-            stops: the tokens that end it.
-            forces: tokens to which there is no alternative are appended without asking the model.
+            grammar: the grammar.
+            stops: the tokens that end the text.
+            forces: append tokens without an alternative, without running the model.
 
         Raises:
-            SchemaError: llguidance does not take the grammar, because it is too large or too ambiguous.
+            SchemaError: llguidance refuses the grammar, because it is too large or too ambiguous.
             UnsupportedModelError: the vocabulary lacks one of its control tokens.
         """
         if grammar.root is None:
@@ -83,7 +83,7 @@ class ModelGrammars:
 
 
 class _Ids(Mapping[str, int]):
-    """Control tokens by name, as a mapping that tells which one is missing."""
+    """Control tokens by name, as a mapping whose error names a missing one."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon

@@ -1,8 +1,8 @@
-"""A prompt as the engine reads it: spans of tokens, and of media that are told apart by a digest.
+"""``Prompt``: spans of tokens, and of media, which are identified by a digest.
 
-Each place of a prompt has an id, which the model reads, and a key, which says whether a conversation that is in memory
-already can be continued from it. A token's key is its id. Two images take the same placeholder ids and hold
-different things, so the keys of a media span come from its digest.
+Each place of a prompt has an id, which the model reads, and a key, by which it is compared with conversations that are
+in memory. A token's key is its id. Different images have the same placeholder ids, so the keys of a media span come
+from its digest.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-KEY_TYPE = "q"  # 64 bits: ids are not negative, and the keys of media are
+KEY_TYPE = "q"  # 64 bits: ids are not negative, keys of media are
 _KEY_BYTES = 8
 
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """Some tokens."""
+    """A span of tokens."""
 
     ids: tuple[int, ...]
 
@@ -34,11 +34,11 @@ class TokenSpan:
 
 @dataclass(frozen=True)
 class MediaSpan:
-    """An image, a sound, or anything else that stands in the place of some tokens."""
+    """A medium, such as an image or a sound, in the place of some tokens."""
 
-    ids: tuple[int, ...]  # the placeholders that it is read as
-    digest: bytes  # of its content, and of all that decides what the model sees of it
-    # What the model's encoder is given for it. None: nothing, the placeholders are read as any other ids.
+    ids: tuple[int, ...]  # its placeholders
+    digest: bytes  # of its content, and of everything that changes the encoder's input
+    # The encoder's input. None: no encoder, the placeholders are read like any other ids.
     inputs: Mapping[str, npt.NDArray[Any]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class MediaSpan:
 
     @property
     def keys(self) -> array[int]:
-        """Keys that no token has, and no other content: a place's key says where in which content it is."""
+        """Keys that no token and no other content has: a place's key identifies the content and the place in it."""
         found = array(KEY_TYPE, hashlib.shake_128(self.digest).digest(_KEY_BYTES * len(self.ids)))
         return array(KEY_TYPE, (key | -(1 << 63) for key in found))  # below zero, where ids never are
 
@@ -57,7 +57,7 @@ Span: TypeAlias = TokenSpan | MediaSpan
 
 @dataclass(frozen=True)
 class PlacedSpan:
-    """A medium, and where in a prompt it begins."""
+    """A medium, and its first place in a prompt."""
 
     start: int
     span: MediaSpan
@@ -69,12 +69,12 @@ class PlacedSpan:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a request reads before it answers."""
+    """The prompt of a request."""
 
     spans: tuple[Span, ...]
     ids: array[int] = field(init=False, repr=False, compare=False)  # typecode "i"
-    keys: array[int] = field(init=False, repr=False, compare=False)  # as long; typecode KEY_TYPE
-    media: tuple[PlacedSpan, ...] = field(init=False, repr=False, compare=False)  # those that an encoder is asked for
+    keys: array[int] = field(init=False, repr=False, compare=False)  # of the same length; typecode KEY_TYPE
+    media: tuple[PlacedSpan, ...] = field(init=False, repr=False, compare=False)  # those with an encoder's input
 
     def __post_init__(self) -> None:
         ids, keys = array("i"), array(KEY_TYPE)
@@ -90,7 +90,7 @@ class Prompt:
 
     @property
     def media_tokens(self) -> int:
-        """How many of its tokens stand for media."""
+        """The number of its tokens that are placeholders of media."""
         return sum(len(span.ids) for span in self.spans if isinstance(span, MediaSpan))
 
     @classmethod
@@ -103,10 +103,10 @@ class Prompt:
 
 
 def whole_media(keys: Sequence[int], length: int) -> int:
-    """Return the most of the first ``length`` places that do not end within a medium.
+    """Return the largest length up to ``length`` that does not end inside a medium.
 
-    What a place within it holds can depend on those behind, so a medium is read, and taken over, as a whole. Media
-    without anything between them count as one.
+    A place inside a medium can depend on the later ones, so a medium is read and reused as a whole. Adjacent media
+    count as one.
     """
     if not 0 < length < len(keys) or keys[length] >= 0:
         return length
@@ -116,5 +116,5 @@ def whole_media(keys: Sequence[int], length: int) -> int:
 
 
 def token_keys(ids: Iterable[int]) -> array[int]:
-    """Return the keys of tokens: their ids. Keys stay what they are."""
+    """Return the keys of tokens: their ids. An array of keys is returned as it is."""
     return ids if isinstance(ids, array) and ids.typecode == KEY_TYPE else array(KEY_TYPE, ids)

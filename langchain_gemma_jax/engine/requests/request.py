@@ -1,8 +1,8 @@
-"""One request: what was asked, how far it is, what it holds on the device. Plain Python.
+"""``Request``: one request's arguments, its progress, and its memory on the device. Plain Python.
 
-The *context* of a request is its prompt and what was generated. Its KV holds the first tokens of the
-context, never all: the last one is still to be read. So one number says what comes next: with one
-token to read, a step; with more, a chunk.
+The *context* of a request is its prompt and the generated tokens. Its KV holds the first tokens of the context, never
+all: the last one is still to be read. So the number of tokens to read decides what comes next: with one, a step; with
+more, a chunk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.host.hearing import Hearer
+from langchain_gemma_jax.engine.host.warning_sink import WarningSink
 from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
@@ -29,7 +29,7 @@ from langchain_gemma_jax.errors import DeadlineError
 
 
 class Stage(StrEnum):
-    """What a request is at."""
+    """The current stage of a request."""
 
     QUEUED = "waiting for its turn"
     NO_ROOM = "waiting for room for its model"
@@ -39,7 +39,7 @@ class Stage(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a generation ended."""
+    """The reason for the end of a generation."""
 
     STOP = "stop"  # a stop id, a stop string, or the model's own end of turn
     LENGTH = "length"  # max_tokens, or the context is full
@@ -56,7 +56,7 @@ class TokenLogprobs:
 
 @dataclass(frozen=True)
 class Piece:
-    """What came of one dispatch. Its text can lag behind its ids: half characters and possible stop strings wait."""
+    """The output of one dispatch. Its text can lag behind its ids: half characters and possible stop strings wait."""
 
     ids: tuple[int, ...]
     text: str
@@ -71,18 +71,18 @@ class Completion:
     ids: tuple[int, ...]  # the stop id included, if one ended it
     text: str  # without the stop string
     finish_reason: FinishReason
-    stop: str | int | None  # what ended it, if something of ``stop``, ``stop_ids`` or the model's own did
+    stop: str | int | None  # the stop string or id that ended it, if one did
     prompt_tokens: int
-    reused_tokens: int  # of the prompt: their KV was there already
+    reused_tokens: int  # tokens of the prompt whose KV was kept
     drafted_tokens: int
     accepted_tokens: int
-    forced_tokens: int  # to which the grammar left no alternative
-    bucket: int  # tokens that its KV had room for in the end
-    compiled: int  # programs that were compiled meanwhile, for whichever request
+    forced_tokens: int  # tokens to which the grammar left no alternative
+    bucket: int  # the final capacity of its KV, in tokens
+    compiled: int  # programs that were compiled while it ran, for any request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
-    media_tokens: int = 0  # of the prompt: they stand for pictures and sounds
-    complete: bool = True  # ended by the model or its grammar, where the grammar lets it end. False: it broke off
+    media_tokens: int = 0  # placeholders of pictures and sounds in the prompt
+    complete: bool = True  # False: it was cut off at a place where its grammar does not let it end, or by a limit
     decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
     @property
@@ -91,7 +91,7 @@ class Completion:
 
 
 class Decoder(Protocol):
-    """Ids to text, whole characters only: ``StreamDecoder`` is one."""
+    """A decoder of ids to text, in whole characters. ``StreamDecoder`` is one."""
 
     def push(self, token_id: int) -> str: ...
 
@@ -99,13 +99,13 @@ class Decoder(Protocol):
 
 
 class Flag:
-    """Whether something is so. Setting it takes no lock: a forked process, or a signal handler, could wait for that."""
+    """A flag without a lock, because a forked process or a signal handler could wait for a lock for ever."""
 
     def __init__(self) -> None:
         self._set = False
 
     def set(self) -> None:
-        """Raise the flag, for good."""
+        """Set the flag, for good."""
         self._set = True
 
     def is_set(self) -> bool:
@@ -118,37 +118,37 @@ _WORTH_TELLING = 0.05  # seconds
 
 @dataclass(frozen=True, eq=False)
 class RequestSpec:
-    """What a caller has asked for, checked. It never changes."""
+    """A caller's arguments, checked. They never change."""
 
-    model: Hashable  # whichever it is for: requests for different models never share a step
+    model: Hashable  # requests for different models never share a step
     prompt: Prompt
     sampling: Sampling
     seed: int
-    stop_ids: frozenset[int]  # the model's own end of turn included, unless that is ignored
+    stop_ids: frozenset[int]  # including the model's own end of turn, unless that is ignored
     max_context: int
     scope: str = ""
-    app: str = ""  # whose request it is, for the records of what happened
-    guards: object = None  # some guards' policies, for this request; None: as configured
-    hears: Hearer | None = None  # who is told of warnings about it; None: they are shown in this process
+    app: str = ""  # the application, for records
+    guards: object = None  # policies of guards for this request; None: as configured
+    warn_to: WarningSink | None = None  # the receiver of its warnings; None: they are shown in this process
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
-    banned: tuple[int, ...] = ()  # tokens that never come
+    banned: tuple[int, ...] = ()  # tokens that are never allowed
     number: int = field(default_factory=lambda: next(_numbers))
     submitted_at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(eq=False)
 class Progress:
-    """How far a request is, and what has come of it so far."""
+    """A request's progress, and its output so far."""
 
     context: list[int]  # prompt and generated
-    marks: set[int]  # where reading pauses, so that the state there can be kept
+    marks: set[int]  # lengths at which reading pauses, so that a snapshot can be kept
     stages: Parts = field(default_factory=Parts)
     issued: int = 0  # tokens that dispatches in flight will bring
-    epoch: int = 0  # how often it took another way than dispatches in flight, whose tokens are of no use then
-    draft: tuple[int, ...] = ()  # what probably comes next
-    text: list[str] = field(default_factory=list)  # what was shown of it
-    decoded: list[str] = field(default_factory=list)  # for each generated token the text that it completed
+    epoch: int = 0  # the number of times that tokens of dispatches in flight became useless
+    draft: tuple[int, ...] = ()  # drafted tokens, to be verified
+    text: list[str] = field(default_factory=list)  # text that was passed to the caller
+    decoded: list[str] = field(default_factory=list)  # for each generated token, the text that it completed
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     reused: int = 0
     drafted: int = 0
@@ -159,27 +159,27 @@ class Progress:
     started_at: float | None = None
     first_token_at: float | None = None
     chosen_at: float | None = None  # the first token that was not forced
-    token_times: array[float] = field(default_factory=lambda: array("d"))  # when each token came
-    cold: bool = False  # a program was asked for that had never run
-    watched: bool = False  # guards have looked at it
+    token_times: array[float] = field(default_factory=lambda: array("d"))  # the time of each token
+    cold: bool = False  # it needed a program that had never run
+    watched: bool = False  # guards have checked it
 
 
 @dataclass(eq=False)
 class OnDevice:
-    """What a request holds on the device."""
+    """A request's memory on the device."""
 
     resident: Resident | None = None  # its KV
-    knobs: object = None  # what it is sampled with ...
-    masked_knobs: object = None  # ... and with a mask
+    knobs: object = None  # its sampling parameters ...
+    masked_knobs: object = None  # ... and those with a mask
 
     def drop_knobs(self) -> None:
-        """Forget what it is sampled with: it is copied there again when it is needed."""
+        """Drop its sampling parameters on the device. They are copied there again when they are needed."""
         self.knobs = self.masked_knobs = None
 
 
 @dataclass(eq=False)
 class Request:
-    """What the owner thread knows of one request. Callers hold a ``Generation``."""
+    """One request, for the owner thread. Callers have a ``Generation``."""
 
     asked: RequestSpec
     decoder: Decoder
@@ -187,7 +187,7 @@ class Request:
     lookup: DraftLookup | None = None
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
     cancelled: Flag = field(default_factory=Flag)
-    streamed: bool = True  # its caller wants the pieces, and not the whole alone
+    streamed: bool = True  # its caller wants pieces, not only the completion
     stops: StopStrings = field(init=False)
     progress: Progress = field(init=False)
     on_device: OnDevice = field(default_factory=OnDevice)
@@ -200,21 +200,21 @@ class Request:
 
     @property
     def held(self) -> int:
-        """Tokens of the context whose KV is on the device."""
+        """The number of tokens of the context whose KV is on the device."""
         resident = self.on_device.resident
         return 0 if resident is None else len(resident.keys)
 
     @property
     def capacity(self) -> int:
-        """Tokens that its KV has room for; 0 without any."""
+        """The capacity of its KV in tokens; 0 if it has none."""
         resident = self.on_device.resident
         return 0 if resident is None else resident.capacity
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
-        """Return the keys of a part of the context, by which what is in memory is compared with it."""
+        """Return the keys of a part of the context, for comparing it with conversations in memory."""
         context, prompt = self.progress.context, self.asked.prompt
-        stop, behind = len(context) if stop is None else stop, len(prompt)
-        return prompt.keys[start : min(stop, behind)] + token_keys(context[max(start, behind) : stop])
+        stop, end = len(context) if stop is None else stop, len(prompt)
+        return prompt.keys[start : min(stop, end)] + token_keys(context[max(start, end) : stop])
 
     @property
     def to_read(self) -> int:
@@ -229,7 +229,7 @@ class Request:
 
     @property
     def room(self) -> int:
-        """How many tokens the request may still get, those in flight included."""
+        """The number of tokens that the request may still get, those in flight included."""
         asked = self.asked
         limit = asked.max_context - len(asked.prompt)
         if asked.sampling.max_tokens is not None:
@@ -238,28 +238,28 @@ class Request:
 
     @property
     def wants_step(self) -> bool:
-        """Whether its next token can be made now. For a draft or a mask, what is in flight has to come home first."""
+        """True if its next token can be computed now. With a draft or a mask, dispatches in flight must end first."""
         issued = self.progress.issued
         waits = issued and (self.progress.draft or self.masked)
         return self.to_read == 1 and self.room > issued and not waits
 
     @property
     def masked(self) -> bool:
-        """Whether its next token is drawn with its grammar's mask."""
+        """True if its next token is drawn with its grammar's mask."""
         return self.constraint is not None and self.constraint.allowed is not None
 
     def begin_epoch(self) -> None:
-        """Begin the request's next epoch: it goes on otherwise than dispatches in flight suppose."""
+        """Begin the next epoch: tokens of dispatches in flight are of no use any more."""
         self.progress.epoch += 1
         self.progress.issued = 0
 
     @property
     def group(self) -> tuple[Hashable, int]:
-        """Requests of the same group can share a step."""
+        """The group of the request. Requests of one group can share a step."""
         return self.asked.model, self.capacity
 
     def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
-        """What its caller gets at the end."""
+        """Return the completion for its caller."""
         asked, progress = self.asked, self.progress
         may_end = self.constraint is None or self.constraint.complete
         return Completion(
@@ -282,7 +282,7 @@ class Request:
         )
 
     def timings(self, now: float) -> Timings:
-        """Return where its time went; what has not begun yet begins now."""
+        """Return the durations of its phases. A phase that has not begun yet counts as beginning now."""
         submitted, progress = self.asked.submitted_at, self.progress
         started = now if progress.started_at is None else progress.started_at
         chosen = now if progress.chosen_at is None else progress.chosen_at
@@ -317,7 +317,7 @@ class Request:
 
 
 def gaps(times: Sequence[float]) -> Iterator[float]:
-    """Yield how long each of a request's tokens but the first took. Those that came together share the time."""
+    """Yield the seconds of each token but the first. Tokens that came together share the time."""
     at = 0
     while at < len(times):
         same = at
@@ -331,9 +331,9 @@ def gaps(times: Sequence[float]) -> Iterator[float]:
 
 
 def deadline_error(request: Request, standstills: Standstills | None = None) -> DeadlineError:
-    """The error of a request whose time was up. It says what the request was at, and what its time had gone into.
+    """Return the error for a request whose deadline has passed, with its current stage and the parts of its time.
 
-    ``standstills``: those of the owner thread, which no request gets over.
+    ``standstills``: times in which the owner thread stood still, and with it each request.
     """
     now, asked = time.monotonic(), request.asked
     spans, spent = request.progress.stages.spans(now), dict[str, float]()
@@ -349,6 +349,6 @@ def deadline_error(request: Request, standstills: Standstills | None = None) -> 
     went = ", ".join(f"{seconds:.1f} s {what}" for what, seconds in spent.items() if seconds >= _WORTH_TELLING)
     return DeadlineError(
         f"The deadline passed {now - asked.submitted_at:.1f} s after submission, while {at}{went and f' ({went})'}, "
-        f"with {request.generated} tokens generated behind a prompt of {len(asked.prompt)}. Allow more time, ask for "
+        f"with {request.generated} tokens generated after a prompt of {len(asked.prompt)}. Allow more time, ask for "
         "fewer tokens, or warm up first if programs were compiled."
     )

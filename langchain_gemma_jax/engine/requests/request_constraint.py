@@ -1,4 +1,4 @@
-"""What one request is held to: which tokens may come next, and which one has to."""
+"""``RequestConstraint``: a request's state in its grammar, with the tokens that are legal or forced next."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _log = OwnLog(__name__)
 
 
 class Trust:
-    """Whether tokens are drawn without a mask, in the hope that they are legal. It changes how fast they come alone.
+    """The decision to draw tokens without a mask, in the hope that they are legal. It affects the speed alone.
 
-    A mask has to wait for the token before it. A model that keeps to its grammar by itself needs none: its
-    tokens are looked at when they are there. One that was wrong is drawn again with a mask, and so are the next few;
-    the more often that happens, the more of them.
+    A mask can only be made after the token before it. A model that keeps to its grammar by itself needs none: its
+    tokens are checked afterwards. An illegal token is drawn again with a mask, and so are the next few; their number
+    grows each time that this happens.
     """
 
-    FIRST, GROWTH, MOST = 8, 4, 512  # tokens with a mask behind one that was wrong
-    REGAINED = 32  # right ones in a row, after which the next wrong one counts as the first
+    FIRST, GROWTH, MOST = 8, 4, 512  # tokens with a mask after an illegal one
+    REGAINED = 32  # legal ones in a row, after which the next illegal one counts as the first
 
     def __init__(self) -> None:
         self._wary_for = 0
@@ -33,11 +33,11 @@ class Trust:
 
     @property
     def wary(self) -> bool:
-        """Whether to take a mask."""
+        """True if the next token should be drawn with a mask."""
         return self._wary_for > 0
 
     def right(self, count: int) -> None:
-        """Note that so many tokens, drawn without a mask, were legal."""
+        """Note that this number of tokens, drawn without a mask, were legal."""
         if self._wary_for > 0:
             self._wary_for = max(0, self._wary_for - count)
             return
@@ -52,7 +52,7 @@ class Trust:
 
 
 class RequestConstraint:
-    """A request's place in its grammar. For the owner thread."""
+    """A request's state in its grammar. For the owner thread."""
 
     def __init__(
         self,
@@ -68,38 +68,38 @@ class RequestConstraint:
         self._matcher, self._lexicon, self._stops = matcher, lexicon, stops
         self._trust, self._opener, self._free, self._forces = trust, opener, free, forces
         self._taken = 0  # tokens
-        self.active = opener is None  # before the opener, everything is legal
-        self.illegal = False  # the last token could not come where it came
-        self.cut_off = False  # no token can be drawn any more: the text ends as it is
+        self.active = opener is None  # before the opener, every token is legal
+        self.illegal = False  # the last token was illegal
+        self.cut_off = False  # no more tokens can be drawn: the text ends as it is
         self.allowed: np.ndarray | None = None  # the mask, if the next token is drawn with one
 
     @property
     def complete(self) -> bool:
-        """Whether the text may end here."""
+        """True if the text may end here."""
         return not self.active or self._matcher.is_accepting()
 
     @property
     def finished(self) -> bool:
-        """Whether nothing can follow."""
+        """True if no token can follow."""
         return self.active and self._matcher.is_stopped() and not self._matcher.is_error()
 
     @property
     def is_free(self) -> bool:
-        """Whether the text is free here, so that stop strings hold."""
+        """True if the text is free here, so that stop strings apply."""
         return not self.active or (self._free is not None and not self._free.over)
 
     def ends_with(self, token: int) -> bool:
-        """Whether a token that ends answers does so here."""
+        """Return True if a stop token ends the answer here."""
         return not self.active or token in self._stops
 
     def take(self, token: int) -> bool:
-        """Go on with a token, if that is legal."""
+        """Advance by a token. Return False if it is illegal."""
         if not self.active:
             self.active = token == self._opener
             return True
         if not self._consume(token):
             self._trust.wrong()
-            # Behind an illegal token comes a masked one. If that is wrong too, rather end than go round in circles.
+            # After an illegal token comes a masked one. If that is illegal too, end the text instead of looping.
             self.cut_off, self.illegal = self._gave_up() or self.illegal, True
             return False
         self.illegal = False
@@ -107,14 +107,14 @@ class RequestConstraint:
         return True
 
     def forced(self) -> list[int]:
-        """The tokens to which there is no alternative."""
+        """Return the tokens that come next without an alternative."""
         return self._matcher.compute_ff_tokens() if self._forces and self.active else []
 
     def closing(self) -> tuple[int, ...]:
-        """The tokens without any alternative that lead from here to where the text is complete; else none.
+        """Return the forced tokens that complete the text; none if forced tokens alone do not.
 
-        Complete is a text that nothing can follow, or whose last token is a control token that may end it: what
-        stands before that one is not going to change.
+        A text is complete if no token can follow, or if its last token is a control token that may end it: the part
+        before that token cannot change any more.
         """
         if not self.active:
             return ()
@@ -130,18 +130,18 @@ class RequestConstraint:
         return ()
 
     def legal(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """The tokens up to the first that is illegal."""
+        """Return the tokens before the first illegal one."""
         if not self.active:
             return tokens
         return () if self.allowed is not None else tokens[: self._matcher.validate_tokens(list(tokens))]
 
     def prepare(self) -> None:
-        """See whether the next token is to be drawn with a mask, and make it."""
+        """Make the mask for the next token, if one is needed."""
         self.allowed = self._mask() if self.active and (self.illegal or self._trust.wary) else None
 
     def _mask(self) -> np.ndarray | None:
-        """The legal tokens: bit i of word w is token 32 w + i."""
-        import numpy as np  # not before it is needed: whoever only asks imports this too
+        """Return the mask of legal tokens: bit i of word w is token 32 w + i."""
+        import numpy as np  # imported here, because processes that only submit requests do not need it
 
         allowed = np.zeros(self._lexicon.words, np.uint32)
         found = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[: len(allowed)]
@@ -159,10 +159,10 @@ class RequestConstraint:
         return allowed
 
     def _consume(self, token: int) -> bool:
-        """Have the matcher take a token. False: it is illegal."""
+        """Advance the matcher by a token. Return False if it is illegal."""
         if token in self._stops:
             return self._matcher.is_accepting()
-        # By its own end llguidance means that a text is over, which is for the stops to say.
+        # llguidance takes its own end token for the end of a text; here the stops decide on that.
         if token == self._lexicon.end or not self._matcher.try_consume_tokens([token]):
             return False
         self._taken += 1
@@ -171,7 +171,7 @@ class RequestConstraint:
         return True
 
     def _gave_up(self) -> bool:
-        """Whether the matcher has failed. What it says of that holds the text: only how it stopped is told."""
+        """Return True if the matcher has failed. Its message has the text, so only its stop reason is logged."""
         if not self._matcher.is_error():
             return False
         if not self.cut_off:
@@ -180,15 +180,15 @@ class RequestConstraint:
 
 
 class FreeText:
-    """Free text up to the first line that begins with a marker, as it comes."""
+    """A watch for the first line that begins with a marker, in text that comes in pieces."""
 
     def __init__(self, marker: str) -> None:
         self._wanted = f"\n{marker}".encode()
-        self._end = b"\n"  # the text's end; a line end is as if before the text
+        self._end = b"\n"  # the last bytes of the text; the beginning counts as the beginning of a line
         self.over = False  # the marker has come
 
     def read(self, data: bytes) -> None:
-        """Go on."""
+        """Feed bytes; note whether the marker came."""
         seen = self._end + data
         self.over = self._wanted in seen
         self._end = seen[-len(self._wanted) + 1 :]

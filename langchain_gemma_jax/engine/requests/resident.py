@@ -1,4 +1,4 @@
-"""What a request holds on the device: one sequence of keys and values, and earlier states of its rings."""
+"""``Resident``: a conversation on the device, one sequence of keys and values with snapshots of its rings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from langchain_gemma_jax.engine.requests.prompt import KEY_TYPE
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The local layers' rings as they were at an earlier length. Residents of one prefix may share it.
+    """A copy of the local layers' rings at an earlier length. Residents with a common prefix may share it.
 
-    What is shared is the handle: snapshots with the same handle object are one allocation.
+    They share the handle: snapshots with the same handle object are one allocation.
     """
 
     end: int  # valid tokens
@@ -26,14 +26,14 @@ class Resident:
     """One sequence on the device."""
 
     scope: str
-    capacity: int  # tokens that it has room for
+    capacity: int  # in tokens
     nbytes: int  # without its snapshots
     handle: object = field(repr=False)  # the arrays
-    keys: array[int] = field(repr=False)  # of what its KV is valid for, in order; see `prompt.token_keys`
+    keys: array[int] = field(repr=False)  # of the tokens whose KV is valid, in order; see `prompt.token_keys`
     written: int = 0  # the highest position ever written, plus one
-    system: int = 0  # how many leading tokens are a system prompt; 0: none, or not known
+    system: int = 0  # the number of leading tokens that are a system prompt; 0: none, or not known
     snapshots: list[Snapshot] = field(default_factory=list)  # by `end`, which differ
-    leased: bool = False  # a running request owns it: its prefix may be copied, and nothing else
+    leased: bool = False  # a running request owns it: others may only copy its prefix
     last_used: int = 0  # the index's clock
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Finds stop strings in text that comes in pieces, and never shows a character of one."""
+"""``StopStrings``: finds stop strings in text that comes in pieces, and holds back every character of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 
 class StopStrings:
-    """Decides which text can be shown now.
+    """Decides which text can be passed on now.
 
-    Text that may turn out to be the beginning of a stop string is held back until that is known, and
-    not a character more than that:
+    Text that may be the beginning of a stop string is held back until that is decided, and not one character more:
 
         >>> stops = StopStrings(["</tool>"])
         >>> stops.push("a < b, </to")
@@ -17,22 +16,21 @@ class StopStrings:
         >>> stops.push("ol> c")
         ('', '</tool>')
 
-    The stop that is complete first is the one that is found, because generation ends there: no token is
-    made to see whether a longer one would follow. Of several that end at the same character, it is
-    the longest. So the result does not depend on how the text was split.
+    The stop that is complete first is the one that is found, because generation ends there: no further token is
+    generated to check for a longer one. Of several that end at the same character, the longest is found. So the result
+    does not depend on how the text was split.
 
-    The time is linear in the text, whatever the stops are: this is the automaton of Aho and Corasick.
-    Its states are the prefixes of the stops. It is in the state of the longest one that the text ends with,
-    and that prefix is what has to be held back.
+    The time is linear in the text for any stops: this is the automaton of Aho and Corasick. Its states are the prefixes
+    of the stops. The current state is the longest prefix that the text ends with, and that prefix is held back.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
         if "" in stops:
             raise ValueError("expected stop strings of at least one character, found an empty one")
-        # One that has another inside, before its end, can never be the first that is complete. Without those, a
-        # prefix ends with a stop only if it is one.
+        # A stop that contains another one before its end can never be complete first. Without those, a prefix ends with
+        # a stop only if it is one.
         possible = [stop for stop in dict.fromkeys(stops) if not any(other in stop[:-1] for other in stops)]
-        self._next: list[dict[str, int]] = [{}]  # by state: what a character leads to
+        self._next: list[dict[str, int]] = [{}]  # by state: the next state for each character
         self._depth = [0]  # length of the prefix
         self._path = [""]  # a stop that begins with the prefix
         self._complete: list[str | None] = [None]  # the stop that the prefix is
@@ -45,13 +43,13 @@ class StopStrings:
 
     @property
     def held(self) -> str:
-        """What is held back now."""
+        """The text that is held back now."""
         return self._path[self._state][: self._depth[self._state]]
 
     def push(self, text: str) -> tuple[str, str | None]:
-        """The text that can be shown now, and the stop string that was found.
+        """Return the text that can be passed on now, and the stop string that was found, or None.
 
-        Once one was found no more text is shown, and each call names it again.
+        After a stop was found, no more text is passed on, and each call returns the same stop.
         """
         if self._found is not None:
             return "", self._found
@@ -65,12 +63,12 @@ class StopStrings:
         return self._first(before, text, self._depth[before] + len(text) - self._depth[state]), None
 
     def finish(self) -> str:
-        """The text ended without a stop: what was held back."""
+        """End the text without a stop, and return the text that was held back."""
         held, self._state = self.held, 0
         return held
 
     def _first(self, state: int, text: str, count: int) -> str:
-        """The first characters of what was held back in a state and the text behind it."""
+        """Return the first characters of the text held back in a state and the text after it."""
         # The held text is not stored: adding to it character by character would take quadratic time.
         held = self._depth[state]
         path = self._path[state]

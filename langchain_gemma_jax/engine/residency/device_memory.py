@@ -1,8 +1,8 @@
-"""What this process may have of a device's memory: one rule, from which every budget and every share follows.
+"""The memory that this process may use on a device: one rule, from which every budget and every share is computed.
 
-A device that keeps statistics says it itself. The others are the host: there it is the machine's memory, or less where
-somebody has set a limit. Limits are set in control groups: by containers, systemd's slices, batch systems. Each group
-of the hierarchy can have one, and the least of those from the process's own group to the root is what counts.
+A device with memory statistics reports it. Other devices are the host: there it is the machine's memory, or a lower
+limit. Containers, systemd's slices and batch systems set limits in control groups. Each group of the hierarchy can have
+one, and the lowest from the process's own group up to the root applies.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.models.seams.placement import Placement
 
-SHARE = 0.9  # of a device's memory that is the engine's: the rest is for what allocators cannot fill
-HOST_SHARE = 0.8  # the same where the device is the host, which runs other things too
-KV_PARTS = 4  # of the device's memory, one part in so many is for conversations
-HOST_KV_PARTS = 16  # of the host's memory, one part in so many is for conversations that had to leave a device
+SHARE = 0.9  # of a device's memory is for the engine: the rest is for the allocator's gaps
+HOST_SHARE = 0.8  # the same if the device is the host, which runs other programs too
+KV_PARTS = 4  # one part in this number of the device's memory is for conversations
+HOST_KV_PARTS = 16  # one part in this number of the host's memory is for conversations that had to leave a device
 
+# Above memory.high the kernel slows the process down and takes memory back.
 _LIMIT_FILES = {
-    "cgroup2": ("memory.max", "memory.high"),  # more than the second is taken away again, at the cost of standing still
+    "cgroup2": ("memory.max", "memory.high"),
     "cgroup": ("memory.limit_in_bytes",),  # its "unlimited" is a number larger than any memory
 }
-_V1_OF_ALL = re.compile(r"^hierarchical_memory_limit ([0-9]+)$", re.MULTILINE)  # groups that a container cannot see too
-_ESCAPED = re.compile(r"\\([0-7]{3})")  # as mountinfo has blanks
-_MOST_CHARACTERS = 1 << 20  # of a file that is looked at
+_V1_OF_ALL = re.compile(r"^hierarchical_memory_limit ([0-9]+)$", re.MULTILINE)  # includes groups outside the container
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # mountinfo's form of blanks
+_MOST_CHARACTERS = 1 << 20  # of a file to read
 
 
 class DeviceBudgets:
-    """What models and their conversations may take together of each place's devices, by the settings in force.
+    """The bytes that models and their conversations may take together on each placement's devices.
 
-    Each place is asked once, and again when the setting was changed.
+    They are computed once for each placement, and again when the setting changes.
     """
 
     def __init__(self, settings: CurrentSettings) -> None:
@@ -42,7 +43,7 @@ class DeviceBudgets:
         self._known: dict[tuple[Hashable, object], int] = {}
 
     def of(self, home: Hashable) -> int:
-        """Bytes of each device of a place."""
+        """Return the bytes for each device of a placement."""
         settings = self._settings.now
         key = (home, settings.memory_budget)
         if key not in self._known:
@@ -53,7 +54,7 @@ class DeviceBudgets:
 
 
 def memory_budget(settings: Settings, where: Placement) -> int:
-    """Bytes of each device of a place that models and their conversations may take together."""
+    """Return the bytes that models and their conversations may take together on each device of a placement."""
     if settings.memory_budget is not None:
         return parse_bytes("memory_budget", settings.memory_budget)
     own = where.memory_limit()
@@ -61,29 +62,29 @@ def memory_budget(settings: Settings, where: Placement) -> int:
 
 
 def kv_budget(settings: Settings, where: Placement) -> int:
-    """Bytes of each device of a place for conversations."""
+    """Return the bytes for conversations on each device of a placement."""
     return device_memory(where) // KV_PARTS if settings.kv_bytes is None else settings.kv_bytes
 
 
 def host_kv_budget(settings: Settings) -> int:
-    """Bytes of host memory for conversations that had to leave their device."""
+    """Return the bytes of host memory for conversations that had to leave their device."""
     return host_memory() // HOST_KV_PARTS if settings.host_kv_bytes is None else settings.host_kv_bytes
 
 
 def device_memory(where: Placement) -> int:
-    """Bytes of each device of a place that this process may have. Devices that say nothing share the host's."""
+    """Return the bytes of each device of a placement for this process. Devices without statistics share the host's."""
     own = where.memory_limit()
     return host_memory() // len(where.own) if own is None else own
 
 
 def host_memory(root: Path = Path("/")) -> int:
-    """Bytes of the machine's memory that this process may have. ``root`` is where ``/proc`` and ``/sys`` are."""
+    """Return the bytes of the machine's memory that this process may use. ``root`` has ``/proc`` and ``/sys``."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *_group_limits(root), *_process_limits()])
 
 
 def _process_limits() -> Iterator[int]:
-    """What ``ulimit`` allows: addresses, and memory of its own."""
+    """Yield the limits of ``ulimit``: on the address space, and on the data segment."""
     try:
         import resource
     except ImportError:  # no Unix
@@ -95,7 +96,7 @@ def _process_limits() -> Iterator[int]:
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """The limits of the control groups that the process is in. What cannot be understood is no limit."""
+    """Yield the limits of the process's control groups. A text that cannot be parsed is no limit."""
     groups = _groups(_text(root / "proc/self/cgroup"))
     for kind, files in _LIMIT_FILES.items():
         if kind in groups:
@@ -110,7 +111,7 @@ def _group_limits(root: Path) -> Iterator[int]:
 
 
 def _groups(listed: str) -> dict[str, PurePosixPath]:
-    """The process's own group, in the new hierarchy and in the old one for memory: ``4:memory:/slurm/job_1``."""
+    """Return the process's own group in cgroup v2 and in v1's memory hierarchy, from ``4:memory:/slurm/job_1``."""
     found: dict[str, PurePosixPath] = {}
     for line in listed.splitlines():
         number, _, rest = line.partition(":")
@@ -124,22 +125,22 @@ def _groups(listed: str) -> dict[str, PurePosixPath]:
 
 
 def _folders(mounts: str, kind: str, group: PurePosixPath) -> list[PurePosixPath]:
-    """Where a group and those above it can be looked at, as far as they are mounted."""
+    """Return the folders of a group and the groups above it, as far as they are mounted."""
     seen = list(_mounted(mounts, kind))
     above = [(top, place) for top, place in seen if group.is_relative_to(top) and ".." not in group.parts]
-    found: dict[PurePosixPath, None] = {}  # in their order, each once
+    found: dict[PurePosixPath, None] = {}  # in order, each once
     for top, place in above:
         own = place / group.relative_to(top)
         found |= dict.fromkeys(folder for folder in (own, *own.parents) if folder.is_relative_to(place))
-    # A container may see its own group under another name than the process has, or the process may be moved out of it.
+    # A container may see its own group under another name, or the process may have been moved out of it.
     return list(found) or [place for _, place in seen]
 
 
 def _mounted(mounts: str, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
-    """Which part of a hierarchy is mounted, and where: ``36 35 0:32 /its/root /where rw - cgroup source options``."""
+    """Yield a hierarchy's roots and mount points, from lines ``36 35 0:32 /root /mount rw - cgroup source options``."""
     for line in mounts.splitlines():
-        before, _, behind = line.partition(" - ")
-        fields, about = before.split(" "), behind.split(" ")
+        before, _, after = line.partition(" - ")
+        fields, about = before.split(" "), after.split(" ")
         if len(fields) < 5 or about[0] != kind or not (fields[3].startswith("/") and fields[4].startswith("/")):
             continue
         if kind == "cgroup2" or "memory" in about[-1].split(","):
@@ -151,10 +152,10 @@ def _plain(escaped: str) -> PurePosixPath:
 
 
 def _whole(text: str) -> int:
-    """A number of bytes.
+    """Return a number of bytes.
 
     Raises:
-        ValueError: it is none, or 0.
+        ValueError: the text is no number, or 0.
     """
     digits = text.strip()
     if not digits.isascii() or not digits.isdigit() or int(digits) == 0:
@@ -163,9 +164,9 @@ def _whole(text: str) -> int:
 
 
 def _text(path: Path) -> str:
-    """A file's text, or nothing."""
+    """Return a file's text, or "" if it cannot be read."""
     try:
         with path.open(encoding="utf-8", errors="surrogateescape") as file:
             return file.read(_MOST_CHARACTERS)
-    except (OSError, ValueError):  # the second: no path at all
+    except (OSError, ValueError):  # a ValueError: an invalid path
         return ""

@@ -1,4 +1,4 @@
-"""What was evicted, why, and what that took."""
+"""A log of the latest evictions, with their reasons and times."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Evicted:
     model: str
     what: str  # "weights", "conversations" that were dropped, or "conversations to host memory"
     reason: str
-    nbytes: int  # of the device's, that came free
-    seconds: float  # that it took
+    nbytes: int  # freed on the device
+    seconds: float  # the time of the eviction
 
     def __str__(self) -> str:
         return f"{self.model}: {self.what}, {show_bytes(self.nbytes)} in {self.seconds * 1000:.1f} ms: {self.reason}"
 
 
 class EvictionLog:
-    """The latest evictions. The owner thread writes, anybody reads."""
+    """The latest evictions. The owner thread writes, any thread may read."""
 
     def __init__(self) -> None:
         self._kept: deque[Evicted] = deque(maxlen=KEPT)

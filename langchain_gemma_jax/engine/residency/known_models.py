@@ -1,4 +1,4 @@
-"""What the engine knows of its models, whether they are in memory or not, and what runs those that are."""
+"""``KnownModels``: the engine's models, in memory or not, and the runners of those in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from langchain_gemma_jax.models.seams.placement import Placement
 
 @dataclass(eq=False)
 class KnownModel:
-    """A model that is served. All but its weights, its programs and its conversations on the device."""
+    """A served model, without its weights, programs and conversations on the device."""
 
     served: Served
     shape: Shape
@@ -30,9 +30,9 @@ class KnownModel:
     drafts: bool
     entry: LedgerEntry
     host_store: HostStore = field(repr=False)
-    programs: tuple[ProgramKey, ...] = ()  # that it ran first when it was in memory: they are needed when it is back
+    programs: tuple[ProgramKey, ...] = ()  # the first programs that it ran: they are needed when it is loaded again
     files: Unchanged | None = (
-        None  # where it can be read again. None: somebody else's model, which the engine cannot load
+        None  # the files to read it from again. None: the caller's own model, which the engine cannot load
     )
 
 
@@ -40,12 +40,12 @@ class KnownModels:
     """The models of one engine. The owner thread changes this, in steps that are atomic; any thread may read it."""
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, KnownModel] = {}  # by what they are served as
-        self.runners: dict[Hashable, Runner] = {}  # of those in memory
-        self.replicas: dict[Hashable, tuple[Served, ...]] = {}  # of models that have some: by the first, which is one
+        self.known: dict[Hashable, KnownModel] = {}  # by ``Served``
+        self.runners: dict[Hashable, Runner] = {}  # of models in memory, by ``Served``
+        self.replicas: dict[Hashable, tuple[Served, ...]] = {}  # by the first of them
 
     def of(self, served: Served) -> KnownModel:
-        """Return what is known of a model.
+        """Return a model's record.
 
         Raises:
             InputError: it is not served by this engine.
@@ -56,7 +56,7 @@ class KnownModels:
         return known
 
     def all_of(self, served: Served) -> tuple[KnownModel, ...]:
-        """Return what is known of a model and of its replicas.
+        """Return the records of a model and its replicas.
 
         Raises:
             InputError: it is not served by this engine.
@@ -65,26 +65,26 @@ class KnownModels:
         return tuple(self.known[member] for member in self.replicas.get(served, ())) or (first,)
 
     def join(self, members: tuple[Served, ...]) -> None:
-        """Note that these are replicas of one model, which goes by the first of them."""
+        """Note that these are replicas of one model, which the first one stands for."""
         self.replicas[members[0]] = members
         for number, member in enumerate(members, 1):
             entry = self.known[member].entry
             entry.chosen = ", ".join(filter(None, [entry.chosen, f"replica {number} of {len(members)}"]))
 
     def with_entry(self, entry: LedgerEntry) -> KnownModel:
-        """Return the model of an entry in the books."""
+        """Return the model of a ledger's entry."""
         return next(known for known in self.known.values() if known.entry is entry)
 
     def served_as(self, model: Model) -> Served | None:
-        """Return what a model is served as; None if it is not."""
+        """Return the ``Served`` of a model; None if it is not served."""
         return next((known.served for known in list(self.known.values()) if known.served.model is model), None)
 
     def running_at(self, home: Hashable) -> list[Runner]:
-        """Return the runners of the models in memory at a place, or at one that has a device in common with it."""
+        """Return the runners of the models in memory on any device of a placement."""
         return [runner for runner in self.runners.values() if meet(runner.device.placement, home)]
 
-    def beside(self, served: Served, where: Placement) -> list[Runner]:
-        """Return the runners of the other models in memory at a place, or at one that has a device in common."""
+    def others_at(self, served: Served, where: Placement) -> list[Runner]:
+        """Return the runners of the other models in memory on any device of a placement."""
         return [
             runner for key, runner in self.runners.items() if key is not served and meet(runner.device.placement, where)
         ]

@@ -1,9 +1,8 @@
-"""The books of memory: what each model takes, what fits, who goes first.
+"""``Ledger``: the accounting of memory. It decides whether a model fits, and which models are evicted first.
 
-Nothing is loaded before its bytes are reserved here, and the sum of what is reserved never passes a
-device's budget. A model in use is never evicted; who needs its bytes waits. Of those that nobody uses
-the one goes first that was used the longest time ago. One thread owns a ledger; nothing is locked, and
-the time is what the caller says.
+A model's bytes are reserved here before it is loaded, and the sum of reserved bytes never exceeds a device's budget. A
+model in use is never evicted; a request for its bytes waits. Of unused models, the least recently used is evicted
+first. One thread owns a ledger, so there are no locks, and the caller passes the time.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import TypeAlias
 
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, TakesKv, meet
 
-GUARD_SECONDS = 1.0  # at most, that a model stays for whoever had it loaded and has not used it yet
+GUARD_SECONDS = 1.0  # the longest time that a loaded model is kept for its first use
 
 
 @dataclass(frozen=True)
 class Grant:
-    """A model fits, once these models were evicted and so many bytes of idle conversations were given up."""
+    """A model fits after these models and this number of bytes of idle conversations have been evicted."""
 
     evict: tuple[LedgerEntry, ...] = ()
     idle_kv: int = 0
@@ -27,14 +26,14 @@ class Grant:
 
 @dataclass(frozen=True)
 class Wait:
-    """A model fits when others are done with what they use."""
+    """A model fits once requests or leases of other models have ended."""
 
     missing: int
 
 
 @dataclass(frozen=True)
 class Never:
-    """A model does not fit beside what never goes."""
+    """A model does not fit, because of models that are never evicted."""
 
     missing: int
 
@@ -43,27 +42,27 @@ Decision: TypeAlias = Grant | Wait | Never
 
 
 class Ledger:
-    """The models that the engine knows, in memory or not."""
+    """The entries of the engine's models, in memory or not."""
 
     def __init__(self, budget: Callable[[Hashable], int]) -> None:
-        self.budget = budget  # bytes of a device
+        self.budget = budget  # returns the bytes for each device of a placement
         self.entries: list[LedgerEntry] = []
 
     def at(self, home: Hashable) -> list[LedgerEntry]:
-        """Return the entries that take something of a device, or of one of a place's devices."""
+        """Return the entries that take memory on any device of a placement."""
         return [entry for entry in self.entries if entry.state is not State.ABSENT and meet(entry.home, home)]
 
     def used(self, home: Hashable) -> int:
-        """Bytes that are taken of a device; of several no less than of the fullest."""
+        """Return the bytes that are taken on a device. For several devices, it is at least those of the fullest."""
         return sum(entry.nbytes for entry in self.at(home))
 
     def kv_room(self, entry: LedgerEntry) -> int:
-        """Bytes that a model's conversations may take together, beside all else. The smallest one always fits."""
+        """Return the bytes that a model's conversations may take together. The smallest conversation always fits."""
         others = sum(other.nbytes for other in self.at(entry.home) if other is not entry)
         return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.encoders - entry.workspace)
 
     def can_load(self, entry: LedgerEntry, now: float) -> Decision:
-        """What has to happen before a model is loaded. Changes nothing."""
+        """Decide what must happen before a model is loaded. This changes nothing."""
         missing = entry.need + self.used(entry.home) - self.budget(entry.home)
         others = [other for other in self.at(entry.home) if other is not entry]
         if (found := self._free(missing, others, now)) is not None:
@@ -75,21 +74,21 @@ class Ledger:
     def to_free(
         self, missing: int, home: Hashable, now: float, but: LedgerEntry | None = None
     ) -> tuple[LedgerEntry, ...] | None:
-        """The models to evict so that so many bytes come free. None: there are not enough that may go."""
+        """Return the models to evict to free this number of bytes. None: evictable models do not have as many."""
         found = self._free(missing, [entry for entry in self.at(home) if entry is not but], now, idle_kv=False)
         return None if found is None else found.evict
 
     def reserve(self, entry: LedgerEntry) -> None:
-        """Take the bytes of a model that will be loaded now."""
+        """Reserve the bytes of a model that will be loaded now."""
         entry.state = State.LOADING
 
     def settle(self, entry: LedgerEntry, conversations: TakesKv, now: float, seconds: float) -> None:
-        """Note that a model is there, where its conversations will be, and how long loading it took."""
+        """Note that a model is loaded, with its conversations and the seconds that loading took."""
         entry.state, entry.last_used, entry.load_s, entry.conversations = State.RESIDENT, now, seconds, conversations
         entry.guarded_until = now + min(seconds, GUARD_SECONDS)
 
     def note_running(self, running: Iterable[LedgerEntry], now: float) -> None:
-        """Note which models requests run on: one entry for each request."""
+        """Set the models that are running requests: one entry for each request."""
         for entry in self.entries:
             entry.running = 0
         for entry in running:
@@ -99,11 +98,11 @@ class Ledger:
                 entry.last_used, entry.guarded_until = now, 0.0
 
     def expired(self, now: float) -> list[LedgerEntry]:
-        """Return the idle entries whose time is up. One in use is left for later."""
+        """Return the idle entries whose keep-alive time is over. Those in use are left for later."""
         return [entry for entry in self.entries if entry.idle and _time_left(entry, now) <= 0]
 
     def next_change(self, now: float) -> float | None:
-        """Seconds until somebody's time is up; None: never, unless something else happens."""
+        """Return the seconds until the next guard or keep-alive time is over; None: there is none."""
         times = []
         for entry in self.entries:
             if entry.idle:
@@ -114,7 +113,7 @@ class Ledger:
         return min(times, default=None)
 
     def _free(self, missing: int, others: list[LedgerEntry], now: float, *, idle_kv: bool = True) -> Grant | None:
-        """Idle conversations go before a model does; but only if that is enough, or what is left goes too."""
+        """Plan the freeing of bytes: by idle conversations if they are enough, otherwise by evicting models as well."""
         spare = sum(other.idle_kv for other in others) if idle_kv else 0
         victims: list[LedgerEntry] = []
         for victim in sorted((e for e in others if e.evictable(now)), key=lambda e: e.last_used):
@@ -125,7 +124,7 @@ class Ledger:
             spare -= victim.idle_kv if idle_kv else 0
         if missing > spare:
             return None
-        # A small one that went first may not be needed, where a large one had to follow.
+        # A small model that was chosen first may not be needed if a large one had to follow.
         for victim in list(reversed(victims)):
             left = victim.idle_kv if idle_kv else 0
             if missing + victim.nbytes <= spare + left:
@@ -135,7 +134,7 @@ class Ledger:
 
 
 def _time_left(entry: LedgerEntry, now: float) -> float:
-    """Seconds that it may stay unused."""
+    """Return the seconds that a model may stay unused."""
     if entry.leaving:
         return 0.0
     if entry.keep_alive is None:

@@ -1,4 +1,4 @@
-"""A model in the books: what it takes, and who needs it."""
+"""``LedgerEntry``: a model's line in the ledger, with its bytes and its uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class State(StrEnum):
-    """Whether a model is in memory."""
+    """The state of a model in memory."""
 
     ABSENT = "absent"
     LOADING = "loading"  # its bytes are reserved
@@ -17,26 +17,26 @@ class State(StrEnum):
 
 
 class KvUse(NamedTuple):
-    """What a model's conversations take."""
+    """The bytes of a model's conversations."""
 
     total: int = 0
-    busy: int = 0  # of that: what running requests own
+    busy: int = 0  # those of them that running requests own
 
 
 class TakesKv(Protocol):
-    """A model's conversations on its device, as the books see them."""
+    """The part of a model's conversations on its device that the ledger reads."""
 
     def nbytes(self) -> int:
-        """Return the bytes that they take."""
+        """Return the bytes of all conversations."""
         ...
 
     def busy(self) -> int:
-        """Return what running requests own of that."""
+        """Return the bytes of running requests' conversations."""
         ...
 
 
 def meet(one: Hashable, other: Hashable) -> bool:
-    """Whether two places have a device in common, whose memory is then shared."""
+    """Return True if two placements have a device in common, whose memory they share."""
     return one == other or not set(getattr(one, "devices", ())).isdisjoint(getattr(other, "devices", ()))
 
 
@@ -45,46 +45,46 @@ class LedgerEntry:
     """One model. Only the owner thread changes it."""
 
     name: str
-    home: Hashable  # the placement: each has a budget of its own
+    home: Hashable  # the placement, which has a budget
     weights: int  # bytes on each of its devices
     floor: int  # bytes of the smallest conversation: a resident model can always run one
     workspace: int  # bytes that its programs need while they run
     returns: bool  # the engine can load it again, so it may be evicted
-    keep_alive: float | None = None  # seconds that it stays when nobody uses it; None: until the memory is needed
-    devices: int = 1  # that it is divided among
-    chosen: str = ""  # why among so many; nothing: nobody said how many
+    keep_alive: float | None = None  # seconds that it stays unused; None: until the memory is needed
+    devices: int = 1  # the number of devices that it is divided among
+    chosen: str = ""  # the reason for that number; "": no number was set
     encoders: int = 0  # bytes of those encoders of pictures and sounds that are in memory, or are being read
     pinned: bool = False
-    leaving: bool = False  # it goes as soon as nobody uses it
+    leaving: bool = False  # it is evicted as soon as it is unused
     state: State = State.ABSENT
     holds: int = 0  # explicit leases
-    running: int = 0  # requests, those of dispatches in flight included
+    running: int = 0  # requests, including those of dispatches in flight
     last_used: float = 0.0
-    guarded_until: float = 0.0  # just loaded, for somebody who is about to use it
-    load_s: float = 0.0  # what loading it took the last time
+    guarded_until: float = 0.0  # just loaded, and kept for its first use
+    load_s: float = 0.0  # the seconds of its last load
     conversations: TakesKv | None = field(default=None, repr=False)  # None: the model is not in memory
-    seen_kv: int = 0  # what its conversations took when the owner thread last looked: for other threads
-    seen_host_kv: int = 0  # and those in host memory
-    seen_read_s: float = 0.0  # what reading a token took; 0: it was never measured
+    seen_kv: int = 0  # bytes of its conversations when the owner thread last published them, for other threads
+    seen_host_kv: int = 0  # bytes of those in host memory
+    seen_read_s: float = 0.0  # seconds to read a token; 0: never measured
 
     @property
     def leases(self) -> int:
-        """How many are using it: it is not evicted before there is none."""
+        """The number of its uses. It is not evicted while there are any."""
         return self.holds + self.running
 
     def kv(self) -> KvUse:
-        """Return what the model's conversations take now."""
+        """Return the current bytes of the model's conversations."""
         there = self.conversations
         return KvUse() if there is None else KvUse(there.nbytes(), there.busy())
 
     @property
     def need(self) -> int:
-        """The bytes that have to be free before the model is loaded."""
+        """The bytes that must be free before the model is loaded."""
         return self.weights + self.workspace + self.floor
 
     @property
     def kv_bytes(self) -> int:
-        """What its conversations take, or are sure to get."""
+        """The bytes of its conversations, at least those reserved for the smallest."""
         return 0 if self.state is State.ABSENT else max(self.kv().total, self.floor)
 
     @property
@@ -96,17 +96,17 @@ class LedgerEntry:
 
     @property
     def idle_kv(self) -> int:
-        """What giving up its idle conversations would free."""
+        """The bytes that evicting its idle conversations would free."""
         use = self.kv()
         return max(0, max(use.total, self.floor) - max(use.busy, self.floor)) if self.state is State.RESIDENT else 0
 
     @property
     def idle(self) -> bool:
-        """Whether the model may go, if it has to."""
+        """True if the model may be evicted: it is unused, not pinned, and can be loaded again."""
         return self.state is State.RESIDENT and self.returns and not self.pinned and not self.leases
 
     def evictable(self, now: float) -> bool:
-        """Whether the model may go to make room: not in the moment between its loading and its first use."""
+        """Return True if the model may be evicted to make room. It is guarded between its load and its first use."""
         return self.idle and now >= self.guarded_until
 
     def reset(self) -> None:

@@ -1,6 +1,6 @@
-"""Carries out what the ledger decides: evicts models, moves conversations, gives room to those who wait for it.
+"""``ModelEvictor``: carries out the ledger's decisions. It evicts models, parks conversations and grants room.
 
-For the owner thread, between two dispatches. Who waits for room waits in one line: first come, first served.
+For the owner thread, between two dispatches. Demands for room wait in one queue: first come, first served.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.host.gc_pause import let_go
+from langchain_gemma_jax.engine.host.gc_pause import free_deleted_arrays
 from langchain_gemma_jax.engine.residency.eviction_log import EvictionLog
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never
@@ -27,12 +27,12 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import DeviceMemoryError
 
-SAVE_SECONDS = 0.5  # of an engine's last second, for what is not on the disk yet
+SAVE_SECONDS = 0.5  # of an engine's last second, to write conversations to disk
 _GREW = "programs need more than was expected"
 
 
 class ModelEvictor:
-    """The memory that the models of an engine share: who is in it, who goes, who gets room."""
+    """The memory that the models of an engine share: it loads into it, evicts from it and grants room in it."""
 
     def __init__(
         self,
@@ -47,28 +47,28 @@ class ModelEvictor:
         self._events = events
         self.ledger, self.queue = ledger, queue
         self.log = EvictionLog()
-        self.kv = KvView()  # when it was looked at the last time
+        self.kv = KvView()  # as last published
         self._status_file, self._activity = StatusFile(), EngineActivity(scheduler, metrics, events)
         self._models, self._scheduler, self._flights, self._metrics = models, scheduler, flights, metrics
 
-    # Who wants a model, or room for one.
+    # Demands for models and for room.
 
     def line_up(self, entry: LedgerEntry) -> Future[None]:
-        """Wait for room for a model that was not known so far. When it is granted, the bytes are reserved."""
+        """Queue for room for a new model. When it is granted, the bytes are reserved."""
         self.ledger.entries.append(entry)
         return self.queue.line_up(entry)
 
     def arrived(self, known: KnownModel, runner: Runner, seconds: float) -> None:
-        """A model is in memory."""
+        """Register a loaded model and wake its waiters."""
         self._models.runners[known.served] = runner
         self.ledger.settle(known.entry, runner.kv_store.held, time.monotonic(), seconds)
         self._metrics.loads += 1
         self._metrics.load_s += seconds
-        self._events.tell(ModelLoaded(known.entry.name, seconds))
+        self._events.publish(ModelLoaded(known.entry.name, seconds))
         self.queue.arrived(known)
 
     def may_change(self, model: Hashable) -> bool:
-        """Whether memory will come free beside this model without a request's end: others are held, or just loaded."""
+        """Return True if other models' memory may be freed without a request's end: they are held, or just loaded."""
         now = time.monotonic()
         others = (known.entry for key, known in self._models.known.items() if key is not model)
         return any(
@@ -83,9 +83,9 @@ class ModelEvictor:
         )
 
     def may_run(self, known: KnownModel, now: float) -> bool:
-        """Whether a new request may begin on a model: not if another one waits too long for this one's requests to end.
+        """Return True if a new request may begin on a model: not if another one has waited too long for its memory.
 
-        One that is idle, and yet was not evicted, is not what the other one waits for.
+        If the model is idle, and yet was not evicted, the other model does not wait for it.
         """
         entry = known.entry
         may_go = entry.returns and not entry.pinned and not entry.holds
@@ -94,13 +94,13 @@ class ModelEvictor:
     # Every round of the loop.
 
     def round(self) -> None:
-        """Look at who uses what, whose time is up, and who can be given room."""
+        """Update the uses of models, evict those whose time is over, and grant room."""
         now = time.monotonic()
         self._save(now)
         if self._look(now):
             self.shrink(_GREW)
         for entry in self.ledger.expired(now):
-            idle = "nobody used it" if entry.leaving else f"unused for {entry.keep_alive:g} s"
+            idle = "unused" if entry.leaving else f"unused for {entry.keep_alive:g} s"
             self.evict(self._models.with_entry(entry), "asked to go" if entry.leaving else idle)
         while (demand := self.queue.first()) is not None:
             decision = self.ledger.can_load(demand.entry, now)
@@ -113,35 +113,35 @@ class ModelEvictor:
                 self.queue.grant(demand)
 
     def patience(self) -> float | None:
-        """Seconds until something is due though nobody sends anything."""
+        """Return the seconds until something is due without new requests; None: nothing is."""
         now = time.monotonic()
         self._look(now)
         due = (self.ledger.next_change(now), self._save(now))
         return min((seconds for seconds in due if seconds is not None), default=None)
 
     def _save(self, now: float) -> float | None:
-        """Have idle conversations written to the disk. Gives the seconds until there may be more to write."""
+        """Begin to write idle conversations to disk. Return the seconds until the next may be due."""
         waits = (runner.kv_store.save_idle(now) for runner in self._models.runners.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def evict(self, known: KnownModel, reason: str) -> None:
-        """A model that nobody uses leaves the device: conversations, programs, weights."""
+        """Evict an unused model from the device: its conversations, programs and weights."""
         began, entry = time.perf_counter(), known.entry
         runner, freed = self._models.runners.pop(known.served), entry.weights + entry.encoders + entry.kv().total
-        with suppress(Exception):  # what cannot be kept is read again
+        with suppress(Exception):  # conversations that cannot be kept are read again
             runner.kv_store.park_all()
         known.programs = tuple(runner.library.first_calls()) or known.programs
         entry.reset()
         runner.close()
         known.served.model.close()
-        let_go()
+        free_deleted_arrays()
         self._metrics.models_evicted += 1
         took = time.perf_counter() - began
-        self._events.tell(ModelEvicted(entry.name, freed, took))
+        self._events.publish(ModelEvicted(entry.name, freed, took))
         self.log.add(entry.name, "weights", reason, freed, took)
 
     def evict_idle(self, reason: str, home: Hashable | None, but: LedgerEntry | None = None) -> None:
-        """Evict everything that nobody uses and that takes something of a place's devices. None: of any."""
+        """Evict everything unused on a placement's devices. None: on any device."""
         self._look(time.monotonic())
         models = self._models
         for entry in list(self.ledger.entries if home is None else self.ledger.at(home)):
@@ -151,14 +151,14 @@ class ModelEvictor:
             runner.kv_store.evict_idle()
 
     def free(self, missing: int, entry: LedgerEntry) -> None:
-        """A running model needs more: idle ones go, if so many bytes come free by that."""
+        """Evict idle models for a running one that needs this number of bytes, if that frees as many."""
         now = time.monotonic()
         self._look(now)
         for victim in self.ledger.to_free(missing, entry.home, now, but=entry) or ():
             self.evict(self._models.with_entry(victim), f"room for conversations of {entry.name}")
 
     def shrink(self, reason: str = "a smaller budget") -> None:
-        """Something is larger than it was, or the budget smaller: what is too much goes, as far as nobody uses it."""
+        """Evict what exceeds the budget, as far as it is unused: the budget has become smaller, or a model larger."""
         self._look(time.monotonic())
         for home in {entry.home for entry in self.ledger.entries}:
             excess = self.ledger.used(home) - self.ledger.budget(home)
@@ -171,17 +171,17 @@ class ModelEvictor:
                     self.evict(self._models.with_entry(entry), reason)
 
     def leave(self, known: KnownModel) -> None:
-        """A model is not known any more."""
+        """Drop a model's ledger entry and host copies."""
         self._models.known.pop(known.served, None)
         self.ledger.entries.remove(known.entry)
         known.entry.reset()
         known.host_store.clear()
 
     def squeeze_in(self, entry: LedgerEntry) -> None:
-        """Room for a model whose weights are there already: now, or never.
+        """Reserve room at once for a model whose weights are in memory already.
 
         Raises:
-            DeviceMemoryError: what can go now is not enough.
+            DeviceMemoryError: evicting what can be evicted now is not enough.
         """
         now = time.monotonic()
         self._look(now)
@@ -193,17 +193,17 @@ class ModelEvictor:
         self.ledger.reserve(entry)
 
     def abandon(self, entry: LedgerEntry) -> None:
-        """A model that was to be loaded for the first time will not be."""
+        """Cancel a first load and its reservation."""
         entry.reset()
         if entry in self.ledger.entries:
             self.ledger.entries.remove(entry)
         self.queue.abandon(entry)
 
     def end(self) -> None:
-        """The engine ends: nobody waits any more."""
+        """End: write conversations to disk while there is time, drop all models, and end all waiting."""
         until = time.monotonic() + SAVE_SECONDS
         for runner in self._models.runners.values():
-            with suppress(Exception):  # what cannot be kept is read again
+            with suppress(Exception):  # conversations that cannot be written are read again
                 runner.kv_store.save_all(until)
             with suppress(Exception):
                 runner.close()
@@ -218,7 +218,7 @@ class ModelEvictor:
         self.kv = KvView()
 
     def publish(self) -> None:
-        """Have other threads see what conversations take now."""
+        """Publish the bytes of conversations to other threads."""
         runners, sizes = list(self._models.runners.values()), Counter[str]()
         for runner in runners:
             runner.kv_store.held.changed = False
@@ -230,28 +230,28 @@ class ModelEvictor:
         self._status_file.show(self.statuses(), self._activity.now)
 
     def publish_changes(self) -> None:
-        """Have other threads see what conversations take, if something was made or given up since they last could."""
+        """Publish the bytes of conversations, if any have changed since the last time."""
         if any(runner.kv_store.held.changed for runner in self._models.runners.values()):
             self.publish()
-        elif self._status_file.is_due:  # a long answer changes nothing, and yet it goes on
+        elif self._status_file.is_due:  # a long answer changes no bytes, and its progress is shown all the same
             self._status_file.show(self.statuses(), self._activity.now)
 
     def rest(self) -> None:
-        """Leave nothing over the budget before the owner thread rests, and show other processes what is there."""
+        """Evict what exceeds the budget before the owner thread waits, and update the status file."""
         self._look(time.monotonic())
         homes = {entry.home for entry in self.ledger.entries}
         if any(self.ledger.used(home) > self.ledger.budget(home) for home in homes):
-            self.shrink(_GREW)  # when it was found, all that could go may have been in use
+            self.shrink(_GREW)  # when the excess was noticed, everything may have been in use
             self.publish()
         self._status_file.show(self.statuses(), self._activity.now)
 
     def statuses(self) -> tuple[ModelStatus, ...]:
-        """All models that are known. Any thread may ask."""
+        """Return the statuses of all models. Any thread may call it."""
         now = time.monotonic()
         return tuple(status_of(entry, now) for entry in list(self.ledger.entries))
 
     def too_little(self, what: str, missing: int) -> DeviceMemoryError:
-        """The error of who gets no memory."""
+        """Return the error for a demand for memory that cannot be met."""
         self.publish()
         statuses = self.statuses()
         return DeviceMemoryError(
@@ -261,7 +261,7 @@ class ModelEvictor:
         )
 
     def _look(self, now: float) -> bool:
-        """Who uses what: requests that run, dispatches in flight. Gives whether programs need more than they did."""
+        """Update the uses of models by requests and dispatches in flight. Return True if workspaces have grown."""
         self._note_running(now)
         grew = False
         for known in self._models.known.values():
@@ -277,7 +277,7 @@ class ModelEvictor:
         self.ledger.note_running(found, now)
 
     def _make_room(self, entry: LedgerEntry, grant: Grant) -> bool:
-        """Do what was granted. False: it was not enough after all."""
+        """Evict what the grant says. Return False if that was not enough."""
         for victim in grant.evict:
             self.evict(self._models.with_entry(victim), f"room for {entry.name}")
         left = grant.idle_kv

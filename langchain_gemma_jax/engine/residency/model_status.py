@@ -1,4 +1,4 @@
-"""What is in memory, for people and programs."""
+"""``ModelStatus``: the state of a model in memory, for people and programs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 @dataclass(frozen=True)
 class ModelStatus:
-    """A model that the engine knows. ``engine().models()`` lists them."""
+    """The status of one of the engine's models. ``engine().models()`` lists them."""
 
     name: str
     state: State
-    weights: int  # bytes on the device, encoders of pictures and sounds included; 0 unless they are there, or come
+    weights: int  # bytes on the device, including encoders of pictures and sounds; 0 unless loaded, or being loaded
     kv: int  # bytes of its conversations there
     workspace: int  # bytes that its programs need while they run
     host_kv: int  # bytes of its conversations in host memory
@@ -23,10 +23,10 @@ class ModelStatus:
     idle_s: float  # seconds since it was used; 0 while it is in use
     pinned: bool
     keep_alive: float | None
-    load_s: float  # what loading it took the last time
-    read_s: float  # what it takes to read a token of a prompt; 0: not known yet
-    devices: int = 1  # that it is divided among; bytes are those of each
-    chosen: str = ""  # why among so many
+    load_s: float  # seconds of the last load
+    read_s: float  # seconds to read a token of a prompt; 0: not measured yet
+    devices: int = 1  # the number of devices that it is divided among; bytes are for each
+    chosen: str = ""  # the reason for that number
 
     @property
     def resident(self) -> bool:
@@ -56,14 +56,14 @@ class ModelStatus:
 
 @dataclass(frozen=True)
 class KvView:
-    """What conversations occupy, as the owner thread last saw it."""
+    """The bytes of conversations, as the owner thread last published them."""
 
     total: int = 0
     by_scope: tuple[tuple[str, int], ...] = ()
 
 
 def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
-    """A model's, now."""
+    """Return a model's status at ``now``."""
     there = entry.state is not State.ABSENT
     return ModelStatus(
         name=entry.name,
@@ -84,6 +84,6 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
 
 
 def who_holds_what(statuses: Iterable[ModelStatus]) -> str:
-    """Return, for an error, everything that takes memory."""
+    """Return a text, for errors, with everything that takes memory."""
     found = [str(status) for status in statuses if status.state is not State.ABSENT]
     return "; ".join(found) if found else "no model is there"

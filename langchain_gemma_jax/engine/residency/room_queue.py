@@ -1,4 +1,4 @@
-"""Who waits for room for a model, first come, first served; and which models are wanted back. For the owner thread."""
+"""``RoomQueue``: demands for room, first come, first served, and the models to load again. For the owner thread."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
 @dataclass(eq=False)
 class Demand:
-    """Somebody waits for room for a model."""
+    """A demand for room for a model."""
 
     entry: LedgerEntry
     since: float
-    wanted: Callable[[], bool] | None  # whether somebody still waits. None: whoever does takes it back otherwise
+    wanted: Callable[[], bool] | None  # returns True while it is wanted. None: the caller cancels it with `abandon`
     granted: Future[None] = field(default_factory=Future)
 
 
 class QueueHost(Protocol):
-    """What the queue needs of the engine around it."""
+    """The part of the engine that the queue needs."""
 
     def load_again(self, known: KnownModel) -> None:
-        """Begin to load a model again: there is room for it now."""
+        """Begin to load a model again, for which there is room now."""
         ...
 
     def is_waited_for(self, known: KnownModel) -> bool:
-        """Whether requests wait for a model."""
+        """Return True if requests wait for a model."""
         ...
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
-        """End the requests that wait for a model: it does not come."""
+        """End the requests that wait for a model which cannot be loaded."""
         ...
 
 
 class RoomQueue:
-    """The line of those who wait for room, and the models that are on their way back."""
+    """The queue of demands for room, and the models that are being loaded again."""
 
     def __init__(self, host: QueueHost) -> None:
         self._host = host
         self._line: deque[Demand] = deque()
-        self._coming: dict[KnownModel, Future[None]] = {}  # those that somebody wants to be there again
+        self._coming: dict[KnownModel, Future[None]] = {}  # models to load again
 
     @property
     def waits(self) -> bool:
-        """Whether somebody waits for room."""
+        """True if there are demands."""
         return bool(self._line)
 
     def blocked(self, now: float) -> bool:
-        """Whether somebody has waited for room as long as loading takes: then nobody overtakes any more."""
+        """Return True if a demand has waited as long as its load takes: then it is not overtaken any more."""
         return any(now - demand.since > demand.entry.load_s for demand in self._line)
 
     def line_up(self, entry: LedgerEntry, wanted: Callable[[], bool] | None = None) -> Future[None]:
-        """Wait for room for a model. When it is granted, the bytes are reserved."""
+        """Queue for room for a model. When it is granted, the bytes are reserved."""
         demand = Demand(entry, time.monotonic(), wanted)
         self._line.append(demand)
         return demand.granted
 
     def want(self, known: KnownModel, waiter: Callable[[], bool] | None = None) -> Future[None]:
-        """Have a model loaded again, if it is not there. The future is done when it is.
+        """Load a model again, if it is not in memory. The future is done when it is.
 
         Args:
             known: the model.
-            waiter: whether somebody beside the requests that wait still wants it; None: nobody.
+            waiter: returns True while a caller other than waiting requests wants it; None: there is none.
         """
         if known.entry.state is State.RESIDENT:
             done: Future[None] = Future()
@@ -86,7 +86,7 @@ class RoomQueue:
         return coming
 
     def first(self) -> Demand | None:
-        """Return whose turn it is. Those who want nothing any more leave."""
+        """Return the next demand. Demands that are not wanted any more are removed."""
         while self._line:
             demand = self._line[0]
             if not demand.granted.done() and (demand.wanted is None or demand.wanted()):
@@ -95,33 +95,33 @@ class RoomQueue:
         return None
 
     def grant(self, demand: Demand) -> None:
-        """Tell who is first that there is room: the bytes are reserved."""
+        """Grant the first demand, whose bytes have been reserved."""
         self._line.popleft()
         demand.granted.set_result(None)
 
     def refuse(self, demand: Demand, error: Exception) -> None:
-        """Tell who is first that there will never be room."""
+        """Refuse the first demand, for which there will never be room."""
         demand.granted.set_exception(again(error))
         self._leave(demand)
 
     def arrived(self, known: KnownModel) -> None:
-        """Tell those who want a model back that it is there."""
+        """Complete the future of a model that was loaded again."""
         if (coming := self._coming.pop(known, None)) is not None:
             coming.set_result(None)
 
     def failed(self, known: KnownModel, error: Exception) -> None:
-        """Tell everybody who waits for a model why it could not be loaded again."""
+        """Fail the future and the requests of a model that could not be loaded again."""
         known.entry.reset()
         if (coming := self._coming.pop(known, None)) is not None and not coming.done():
             coming.set_exception(error)
         self._host.refuse(known, error)
 
     def abandon(self, entry: LedgerEntry) -> None:
-        """Nobody wants room for a model any more."""
+        """Remove the demands of a model."""
         self._line = deque(demand for demand in self._line if demand.entry is not entry)
 
     def end(self) -> None:
-        """The engine ends: nobody waits any more."""
+        """Fail all demands, because the engine ends."""
         for demand in self._line:
             if not demand.granted.done():
                 demand.granted.set_exception(closed())
@@ -136,7 +136,7 @@ class RoomQueue:
         demand.granted.cancel()
 
     def _granted(self, known: KnownModel, found: Future[None]) -> None:
-        """Load a model whose turn it is; give up one that will not come."""
+        """Load a model whose demand was granted; give up one whose demand failed."""
         if found.cancelled():
             self._coming.pop(known).cancel()
         elif isinstance(error := found.exception(), Exception):

@@ -1,4 +1,4 @@
-"""A model as the engine serves it: its limits, its programs, its conversations."""
+"""``Served``: a model that the engine serves, with its limits; and the defaults of a model's ladders and drafts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import Form
 
-CPU_CHUNKS = (16, 32, 64, 128, 256)  # a chunk of 512 takes longer there than two of 256 (measured, 270M shape)
+CPU_CHUNKS = (16, 32, 64, 128, 256)  # on a CPU, a chunk of 512 takes longer than two of 256 (measured, 270M shape)
 ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
 LOOP_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model that the engine serves. Give it to ``submit``."""
+    """A model that the engine serves. Pass it to ``submit``."""
 
     model: Model
     number: int
     max_context: int  # tokens of prompt and answer together
-    stop_ids: frozenset[int]  # that end a turn, by the tokenizer and the checkpoint's generation_config.json
+    stop_ids: frozenset[int]  # ids that end a turn, from the tokenizer and the checkpoint's generation_config.json
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class Served:
 
 
 def stop_ids(model: Model) -> frozenset[int]:
-    """The ids that end a turn of this model's."""
+    """Return the ids that end a model's turn."""
     declared = model.generation_defaults.get("eos_token_id", ())
     found = [declared] if isinstance(declared, int) else declared if isinstance(declared, list) else []
     own = {token for token in found if isinstance(token, int) and not isinstance(token, bool)}
@@ -41,18 +41,21 @@ def stop_ids(model: Model) -> frozenset[int]:
 
 
 def ladders_for(settings: Settings, max_context: int, backend: str) -> Ladders:
-    """The ladders of a model on this platform."""
+    """Return the ladders of a model on this platform."""
     chunks = CPU_CHUNKS if backend == "cpu" else ACCELERATOR_CHUNKS
     return (settings.ladders or Ladders(chunks=chunks)).for_context(max_context)
 
 
 def loop_steps(settings: Settings, backend: str) -> int:
-    """Steps in a dispatch. XLA:CPU runs the body of a loop without its fast paths: one step there."""
+    """Return the steps in a dispatch: one on the CPU, where XLA runs the body of a loop without its fast paths."""
     return settings.loop_steps or (1 if backend == "cpu" else LOOP_STEPS)
 
 
 def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
-    """Whether checking several tokens costs about as much as making one. Not if each row is a product of its own."""
+    """Return True if checking several tokens costs about as much as generating one, so that drafts are worth it.
+
+    It does not if the matrices are multiplied with each row separately.
+    """
     if settings.drafts is not None:
         return settings.drafts
     return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}

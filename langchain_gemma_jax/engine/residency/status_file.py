@@ -1,8 +1,8 @@
-"""What each running engine has in memory and does, as a small file of its own: for ``gemma-jax top`` elsewhere.
+"""Status files: each running engine writes its models and activity to a small file, for ``gemma-jax top``.
 
-Nothing depends on it. Where it cannot be written, it is not there. A folder that others can write to is not used, and
-a file is whole or not there. The engine holds its file as long as it lives: one that nobody holds was left by a process
-that is gone, whichever process may have its number now.
+The engine does not depend on it, and works without it if it cannot be written. A folder that others can write to is not
+used, and a file appears whole or not at all. The engine holds a lock on its file while it lives: a file without a lock
+was left by a process that is gone, even if another process has its number now.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.private.claims import Hold, give_back, try_hold
+from langchain_gemma_jax.private.file_locks import Hold, give_back, try_hold
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
 from langchain_gemma_jax.private.writing import TEMPORARY, write_and_hold
 
@@ -34,26 +34,26 @@ _log = logging.getLogger(__name__)
 
 Shown = TypeVar("Shown", "ShownModel", "Activity")
 
-SECONDS = 2.0  # between two writes, while nothing comes or goes
-SHORTEST = 0.5  # seconds from which on a rate can be told
-FORMAT = 3  # of a file: who finds another number there knows that another version wrote it
+SECONDS = 2.0  # between two writes, while no model comes or goes
+SHORTEST = 0.5  # seconds over which a rate is measured, at least
+FORMAT = 3  # of a file: another number means that another version wrote it
 
-_SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and what no other engine has
+_SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and a unique number
 _UNFINISHED = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}")
 _LARGEST = 2**20  # bytes of a file
-_HUGE = 2**63  # no number in one is as large
-_UNUSABLE = (OSError, RuntimeError, InputError, UnsafeFolderError)  # the second: there is no home
+_HUGE = 2**63  # larger than any number in a file
+_UNUSABLE = (OSError, RuntimeError, InputError, UnsafeFolderError)  # a RuntimeError: there is no home folder
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What an engine does, as it was at some time."""
+    """An engine's activity at some time."""
 
     running: int = 0  # requests
     waiting: int = 0
-    requests: int = 0  # that are over
+    requests: int = 0  # finished ones
     generated_tokens: int = 0
-    tokens_per_s: float = 0.0  # generated lately
+    tokens_per_s: float = 0.0  # generated since the last measurement
     reused_tokens: int = 0
     prefilled_tokens: int = 0
     trips: int = 0  # of guards
@@ -61,34 +61,34 @@ class Activity:
 
 @dataclass(frozen=True)
 class ShownModel:
-    """A model in a process that runs."""
+    """A model in a running process."""
 
     process: int
     name: str
     state: str
     nbytes: int
     host_kv: int
-    used_at: float  # by the clock on the wall
+    used_at: float  # wall-clock time
     in_use: bool
     pinned: bool
     kv: int = 0
-    devices: int = 1  # that it is divided among; bytes are those of each
+    devices: int = 1  # the number of devices that it is divided among; bytes are for each
 
 
 @dataclass(frozen=True)
 class RunningEngine:
-    """An engine of this user that runs in some process."""
+    """A running engine of this user, in any process."""
 
     process: int
     version: str  # of the package
-    readable: bool = True  # False: another version wrote the file, in a way that this one does not know
-    at: float = 0.0  # when it was written, by the clock on the wall
+    readable: bool = True  # False: another version wrote the file, in another format
+    at: float = 0.0  # the wall-clock time of writing
     activity: Activity = field(default_factory=Activity)
     models: tuple[ShownModel, ...] = ()
 
 
 class EngineActivity:
-    """Watches what an engine does. The owner thread asks."""
+    """Measures an engine's activity. The owner thread reads it."""
 
     def __init__(self, scheduler: Scheduler, metrics: Metrics, events: Events) -> None:
         self._scheduler, self._metrics = scheduler, metrics
@@ -97,7 +97,7 @@ class EngineActivity:
         events.subscribe(Tripped, self._tripped)
 
     def now(self) -> Activity:
-        """Return what is going on."""
+        """Return the current activity."""
         metrics, now = self._metrics, time.monotonic()
         since, tokens = self._before
         if now - since >= SHORTEST:
@@ -124,20 +124,20 @@ class StatusFile:
     """The file of one engine. Only its owner thread writes it."""
 
     def __init__(self) -> None:
-        self._shown: object = None  # which models are there, and in use
+        self._shown: object = None  # the models and their states, as last written
         self._next = 0.0
-        # The process, when this engine started, by which they are listed, and what no other one has.
+        # The process, the engine's start time, by which files are sorted, and a random number.
         self._file = f"{os.getpid()}-{time.time_ns():016x}{os.urandom(4).hex()}.json"
         self._folder: Folder | None = None
         self._hold: Hold | None = None
 
     @property
     def is_due(self) -> bool:
-        """Whether what is shown has become old."""
+        """True if the file is due to be written again."""
         return time.monotonic() >= self._next
 
     def show(self, statuses: Sequence[ModelStatus], activity: Callable[[], Activity] = Activity) -> None:
-        """Write what is there now: if a model came or went, if its use began or ended, or after a while."""
+        """Write the file if a model came or went, if its use began or ended, or if it is due."""
         there = [(status.name, str(status.state), status.leases > 0) for status in statuses]
         now = time.monotonic()
         if there == self._shown and now < self._next:
@@ -169,11 +169,11 @@ class StatusFile:
             }
             self._write(json.dumps(shown).encode())
         except _UNUSABLE as error:
-            self._folder = None  # it may have been moved away: the next time it is looked for anew
+            self._folder = None  # it may have been moved away: it is opened again the next time
             _log.debug("what is in memory is not shown to other processes: %s", type(error).__name__)
 
     def take_down(self) -> None:
-        """The engine ends."""
+        """Delete this engine's status file."""
         folder, hold, self._folder, self._hold = self._folder, self._hold, None, None
         with suppress(OSError):
             if folder is not None and hold is not None:
@@ -192,12 +192,12 @@ class StatusFile:
 
 
 def shown_models() -> list[ShownModel]:
-    """Return the models that all engines of this user show."""
+    """Return the models of all running engines of this user."""
     return [each for engine in running_engines() for each in engine.models]
 
 
 def running_engines() -> list[RunningEngine]:
-    """Return what all engines of this user show. The files of processes that are gone are deleted."""
+    """Return all running engines of this user. Files of processes that are gone are deleted."""
     found: list[RunningEngine] = []
     with suppress(*_UNUSABLE):
         folder = _open()
@@ -209,7 +209,7 @@ def running_engines() -> list[RunningEngine]:
 
 
 def _clear_away(folder: Folder) -> None:
-    """Delete what processes left that are gone: files that nobody holds. Whatever else is there is not touched."""
+    """Delete the files of processes that are gone, which have no lock. Other files are not touched."""
     for name in folder.names():
         if _SHOWN.fullmatch(name) or _UNFINISHED.fullmatch(name):
             with suppress(OSError):
@@ -229,16 +229,16 @@ def _read(process: int, text: bytes) -> RunningEngine:
                 models=tuple(_filled(ShownModel, each) for each in shown["models"]),
             )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        shown = None  # a file that is not whole, or that somebody else wrote
+        shown = None  # an incomplete file, or one that another program wrote
     version = shown.get("version") if isinstance(shown, dict) else None
     return RunningEngine(process, version if isinstance(version, str) else "", readable=False)
 
 
 def _filled(kind: type[Shown], values: dict[str, object]) -> Shown:
-    """Return the values as what they were, each checked for its type.
+    """Return an object of this class from JSON values, each checked for its type.
 
     Raises:
-        TypeError: they are no such values. KeyError: some are missing.
+        TypeError: a value has another type. KeyError: a value is missing.
     """
     found: dict[str, Any] = {}
     for each in dataclasses.fields(kind):
@@ -250,7 +250,7 @@ def _filled(kind: type[Shown], values: dict[str, object]) -> Shown:
 
 
 def _number(value: object) -> Any:
-    if not isinstance(value, int | float) or not -_HUGE < value < _HUGE:  # which nothing is that is no number
+    if not isinstance(value, int | float) or not -_HUGE < value < _HUGE:  # False for NaN
         raise TypeError("number")
     return value
 

@@ -1,6 +1,6 @@
-"""Which rows run next, running them, and what their tokens mean.
+"""Steps: scheduling of requests, running them on the device, and processing of their tokens.
 
 The owner thread runs this code. ``scheduler`` and ``postprocess`` are plain Python; ``runner``
-hands arrays to programs, ``row_knobs`` has what rows are sampled with, and ``in_flight`` brings home what comes of it.
+calls programs with arrays, ``row_knobs`` has rows' sampling parameters, and ``in_flight`` fetches the results.
 The room may import ``conversations``, ``executables``, ``requests``, ``device``, ``base`` and ``host``.
 """

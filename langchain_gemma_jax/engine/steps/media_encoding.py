@@ -1,7 +1,8 @@
-"""Pictures and sounds on their way to soft tokens: a part of an encoder at a time, so that others' steps run between.
+"""``MediaEncoding``: encodes pictures and sounds to soft tokens, one part of an encoder at a time.
 
-What was encoded is kept by its digest, in the host's memory: a picture that comes again, behind another text say, is
-not encoded again. For the owner thread, but for the thread that reads an encoder's weights.
+Other requests' steps run between two parts. Soft tokens are kept in host memory by the medium's digest: a picture that
+comes again, such as after another text, is not encoded again. For the owner thread, except the thread that reads an
+encoder's weights.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BEGIN, LAYER, END = ENCODING
 
 
 class ReadsWeights(Protocol):
-    """Where weights are read while nobody's step waits for it."""
+    """A background thread, in which weights are read without blocking steps."""
 
     def submit(self, work: Callable[[], EncoderTree]) -> Future[EncoderTree]: ...
 
@@ -38,11 +39,11 @@ class Memory(Protocol):
     """The model's share of its device's memory."""
 
     def take_beside(self, nbytes: int) -> bool:
-        """Have room for so many bytes of encoders, from now on. False: there is none now."""
+        """Reserve this number of bytes for encoders. Return False if there is no room now."""
         ...
 
     def give_beside(self, nbytes: int) -> None:
-        """Give room back that encoders had."""
+        """Release bytes that were reserved for encoders."""
         ...
 
 
@@ -50,14 +51,14 @@ class Memory(Protocol):
 class _UnderWay:
     """A medium that is being encoded."""
 
-    number: int  # of its encoder
+    number: int  # the index of its encoder
     size: int
     state: EncoderState
-    done: int = 0  # layers
+    done: int = 0  # layers that have run
 
 
 class MediaEncoding:
-    """What one model's encoders have made, and are making."""
+    """The soft tokens of one model's encoders: finished ones, and those being computed."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class MediaEncoding:
     # Weights.
 
     def there(self, spans: Iterable[PlacedSpan]) -> bool | None:
-        """Whether all that these have to go through is in memory. If not, it is read from now on. None: no room now.
+        """Return True if the encoders for these media are in memory. If not, begin to read them. None: no room now.
 
         Raises:
             CheckpointError: the weights cannot be read.
@@ -112,7 +113,7 @@ class MediaEncoding:
     # Programs.
 
     def keys(self, placed: Sequence[PlacedSpan], capacity: int) -> list[ProgramKey]:
-        """Return the programs that these need, of which some may have been encoded already."""
+        """Return the programs that these media need. Some of them may have been encoded already."""
         found: dict[ProgramKey, None] = {}
         for each in placed:
             number, size = self._of(each.span)
@@ -130,7 +131,7 @@ class MediaEncoding:
     # Encoding.
 
     def encoded(self, span: MediaSpan) -> npt.NDArray[np.float32] | None:
-        """Return a medium's soft tokens, ``[token, width]``. None: it is one part further than before."""
+        """Return a medium's soft tokens, ``[token, width]``, or run the next part of its encoder and return None."""
         if (found := self._media.kept.get(span.digest)) is not None:
             self._under_way.pop(span.digest, None)
             return found
@@ -144,7 +145,7 @@ class MediaEncoding:
         if under_way.done < self._encoder(number).layers:
             under_way.state = self._run(LAYER, number, size, before, under_way.done)
             under_way.done += 1
-            self._wait(before)  # one part ahead: who asks for something meanwhile waits for no more than that
+            self._wait(before)  # one part ahead: other work waits for no more than that
             return None
         vectors = self._run(END, number, size, before)
         found = np.asarray(self._device.fetch(vectors), np.float32)[: len(span.ids)]
@@ -154,7 +155,7 @@ class MediaEncoding:
         return found
 
     def forget(self) -> None:
-        """Give up what is half done: nobody waits for it."""
+        """Drop media that are partly encoded."""
         self._under_way.clear()
 
     def _run(self, part: str, number: int, size: int, given: Any, layer: int = 0) -> Any:
@@ -175,7 +176,7 @@ class MediaEncoding:
         return self._media.encoders[number]
 
     def _of(self, span: MediaSpan) -> tuple[int, int]:
-        """The encoder of a medium, and the size of its input."""
+        """Return the index of a medium's encoder, and the size of its input."""
         found = self._media.encoder_of(span.inputs or {})
         if found is None:
             raise TypeError("a medium for none of this model's encoders")

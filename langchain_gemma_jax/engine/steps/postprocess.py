@@ -1,4 +1,4 @@
-"""From tokens to what a caller sees: text, the end, and the next draft. Plain Python."""
+"""Processing of new tokens: the text for the caller, the end of the answer, and the next draft. Plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.engine.requests.request_constraint import RequestConstr
 
 @dataclass(frozen=True)
 class End:
-    """Why a request is over, and what ended it if something in particular did."""
+    """The end of a request: its reason, and the stop string or id that ended it, if one did."""
 
     reason: FinishReason
     stop: str | int | None = None
@@ -21,9 +21,9 @@ class End:
 def accept(
     request: Request, tokens: Sequence[int], logprobs: Sequence[TokenLogprobs] = (), *, forced: bool = False
 ) -> End | None:
-    """Take these tokens into a request's context, one after the other; deliver them. Gives its end, if they end it.
+    """Add tokens to a request's context, one after the other, and deliver them. Return its end, if they end it.
 
-    Tokens behind the end are not taken, and neither is one that its grammar does not allow, with all behind it.
+    Tokens after the end are dropped, and so are an illegal token and all after it.
     """
     now = time.monotonic()
     if request.progress.first_token_at is None:
@@ -56,10 +56,10 @@ def accept(
 
 
 def go_on(request: Request, end: End | None = None) -> End | None:
-    """Append the tokens to which its grammar leaves no alternative; at its end, only if the text becomes whole by them.
+    """Append the tokens that the grammar forces; at the request's end, only if they complete the text.
 
-    None of them is in the KV yet: first the index has to learn of those that were accepted. ``end`` is what these
-    came to. Gives the end, if there is one now.
+    They are not in the KV yet, so the accepted tokens must be added to the index before. ``end`` is the end by the
+    accepted tokens. Return the end, if there is one now.
     """
     rule = request.constraint
     if rule is None:
@@ -76,12 +76,12 @@ def go_on(request: Request, end: End | None = None) -> End | None:
 
 
 def _may_close(request: Request, end: End) -> bool:
-    """Whether it breaks off where a grammar holds, so that the brackets which have to come still can."""
+    """Return True if a limit ends a text with a grammar, so that forced closing tokens can still be appended."""
     return end.reason is FinishReason.LENGTH and request.constraint is not None
 
 
 def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
-    """End a text that breaks off. What has no alternative and makes it whole is still part of it, and nothing else."""
+    """End a text that is cut off. Only forced tokens that complete it are still appended."""
     tokens = rule.closing()
     decoded: list[str] = []
     parts: list[str] = []
@@ -99,12 +99,12 @@ def _closed(request: Request, rule: RequestConstraint, end: End) -> End:
 
 
 def _certain(request: Request, tokens: Sequence[int]) -> tuple[TokenLogprobs, ...]:
-    """Return the log-probabilities of tokens without any alternative, where such are reported."""
+    """Return the log-probabilities of forced tokens, if the request reports any."""
     return tuple(TokenLogprobs(token, 0.0, ()) for token in tokens) if request.asked.sampling.measured else ()
 
 
 def _rest(request: Request, end: End) -> tuple[str, End]:
-    """What was held back, which is text after all, unless the last half of a character completes a stop string."""
+    """Return the text that was held back, and the end, which changes if the text completes a stop string."""
     shown, stop = _shown(request, request.decoder.finish())
     return (shown + request.stops.finish(), end) if stop is None else (shown, End(FinishReason.STOP, stop))
 
@@ -115,7 +115,7 @@ def _allowed(request: Request, token: int) -> bool:
 
 
 def _shown(request: Request, text: str) -> tuple[str, str | None]:
-    """What can be shown of a text, and the stop string that ends it. Where a grammar holds, none does."""
+    """Return the text that can be passed on, and the stop string that ends it; None where a grammar applies."""
     if request.constraint is None or request.constraint.is_free:
         return request.stops.push(text)
     return request.stops.finish() + text, None
@@ -143,12 +143,12 @@ def _deliver(
 
 
 def draft(request: Request, tokens: Sequence[int]) -> None:
-    """See whether the text repeats itself, and guess how it goes on."""
+    """Draft the next tokens, if the text repeats itself."""
     lookup = request.lookup
     if lookup is None:
         return
     lookup.extend(tokens)
-    # The last token that there is room for needs no draft: it comes with the one before.
+    # The last token that there is room for needs no draft: verification gives one token more than the draft.
     request.progress.draft = lookup.propose()[: max(0, request.room - 1)]
     if request.progress.draft and request.constraint is not None:
         request.progress.draft = request.constraint.legal(request.progress.draft)

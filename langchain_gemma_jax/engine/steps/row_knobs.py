@@ -1,4 +1,4 @@
-"""What rows of a step are sampled with, on the device. Copied there once a request, but for its grammar's mask."""
+"""Sampling parameters of rows on the device, copied there once for each request, except its grammar's masks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.requests.request import Request
 
 
 class KnobsOnDevice:
-    """The sampling options of one model's requests, as its programs take them."""
+    """The sampling parameters of one model's requests, in the form of its programs' arguments."""
 
     def __init__(self, device: DeviceAccess, vocab_size: int) -> None:
         self._device = device
@@ -23,7 +23,7 @@ class KnobsOnDevice:
         self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self.all_allowed)
 
     def of(self, request: Request) -> RowKnobs:
-        """Return what a request's next token is drawn with."""
+        """Return the parameters for a request's next token."""
         if request.on_device.knobs is None:
             request.on_device.knobs = RowKnobs(self._device.put(_plain_knobs(request)), self.all_allowed)
         free = cast("RowKnobs", request.on_device.knobs)
@@ -35,7 +35,7 @@ class KnobsOnDevice:
         return RowKnobs(cast("Knobs", request.on_device.masked_knobs), self._device.put(rule.allowed, for_step=True))
 
     def of_rows(self, requests: tuple[Request, ...], rows: int) -> tuple[RowKnobs, ...]:
-        """Return what the rows of a step are sampled with; those behind the requests' are nobody's."""
+        """Return the parameters of a step's rows: the requests' first, then those of unused rows."""
         return tuple(self.of(request) for request in requests) + (self.idle_row,) * (rows - len(requests))
 
 
@@ -51,7 +51,7 @@ def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
         repetition=s.repetition_penalty,
         presence=s.presence_penalty,
         frequency=s.frequency_penalty,
-        # In this order: the first ones are those that are scored.
+        # The order matters: the first ones are the scored ids.
         logit_bias=dict.fromkeys(s.scored, 0.0) | dict(s.logit_bias) | dict.fromkeys(request.asked.banned, -100.0),
         logprobs=_wanted(s),
         masked=masked,
@@ -59,7 +59,7 @@ def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:
 
 
 def _wanted(sampling: Sampling) -> int:
-    """Return which log-probabilities are reported."""
+    """Return the kind of log-probabilities to report."""
     if sampling.scored:
         return OF_THE_BIASED
     return OF_THE_BEST if sampling.logprobs else OF_THE_TOKEN if sampling.confidence else OF_NONE

@@ -1,7 +1,7 @@
-"""Which requests run next, and what of them. Plain Python, no arrays.
+"""``Scheduler``: the choice of the next dispatch among the running requests. Plain Python, no arrays.
 
-Reading and stepping take turns, so neither a long prompt nor long answers hold up the others. Of the
-requests that read, the one with the least left comes first, and every fourth time the oldest.
+Reading and stepping take turns, so neither a long prompt nor long answers block other requests. Among the requests with
+a prompt to read, the one with the least left comes first, and every fourth time the oldest.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Read:
 
 @dataclass(frozen=True)
 class Step:
-    """A token for each of these requests, which share a model and a capacity."""
+    """One token for each of these requests, which share a model and a capacity."""
 
     requests: tuple[Request, ...]
 
 
 @dataclass(frozen=True)
 class Verify:
-    """One request's drafted tokens."""
+    """The verification of one request's drafted tokens."""
 
     request: Request
 
@@ -39,10 +39,10 @@ Work: TypeAlias = Read | Step | Verify
 
 
 class Scheduler:
-    """The requests that wait, and those that run."""
+    """The waiting and the running requests."""
 
     OLDEST_EVERY = 4
-    DRAFT_WITH = 2  # requests at most that decode at once: with more, steps are shared better than drafts save
+    DRAFT_WITH = 2  # the most decoding requests with drafts: with more, sharing steps saves more than drafts
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -50,7 +50,7 @@ class Scheduler:
         self.running: list[Request] = []
         self._reads = 0
         self._read_last = False
-        self._planned: deque[Work] = deque()  # the steps that come before the next look at who is ready
+        self._planned: deque[Work] = deque()  # steps that run before the next scheduling
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.running)
@@ -60,27 +60,27 @@ class Scheduler:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may run."""
+        """True if one more request may run."""
         return len(self.running) < self.rows
 
     def start(self, request: Request) -> None:
-        """A waiting request got its memory."""
+        """Move a waiting request, which has got memory, to the running ones."""
         self.waiting.remove(request)
         self.running.append(request)
 
     def put_back(self, request: Request) -> None:
-        """A running request lost its memory: it is the next to get some."""
+        """Move a running request, which has lost its memory, to the front of the waiting ones."""
         self.running.remove(request)
         self.waiting.appendleft(request)
         self._planned.clear()
 
     def remove(self, request: Request) -> None:
-        """Forget a request that is over."""
+        """Remove a request that is over."""
         (self.running if request in self.running else self.waiting).remove(request)
         self._planned.clear()
 
     def next(self) -> Work | None:
-        """What to run now; None: every request waits for something in flight, or there is none."""
+        """Return the work to run now. None: there are no requests, or all wait for dispatches in flight."""
         while self._planned:
             work = self._planned.popleft()
             if self._still(work):
@@ -97,11 +97,11 @@ class Scheduler:
         return self._planned.popleft() if self._planned else None
 
     def alike(self, request: Request) -> int:
-        """How many running requests can share steps with this one, once their prompts are read. It is one of them."""
+        """Return the number of running requests, with this one, that can share steps once their prompts are read."""
         return sum(other.group == request.group for other in self.running)
 
     def split(self, requests: tuple[Request, ...]) -> None:
-        """Give the next step to requests that do not share the one that was to be run now, if there are any."""
+        """Schedule the next step for the requests that do not fit in the current one, if there are any."""
         if requests:
             self._planned.appendleft(Step(requests))
 
@@ -117,6 +117,6 @@ class Scheduler:
         return work
 
     def _still(self, work: Work) -> bool:
-        """Whether the requests of some work, planned earlier, can still take a step."""
+        """Return True if the requests of planned work can still take a step."""
         requests: Iterable[Request] = work.requests if isinstance(work, Step) else (work.request,)
         return all(request.wants_step for request in requests)

@@ -1,7 +1,7 @@
-"""Vectors of texts, in batches: for the thread of whoever asks, which hands each batch to the owner thread.
+"""Vectors of texts, in batches. The caller's thread passes each batch to the owner thread.
 
-Programs are made here, where only this caller waits for them. The owner thread only dispatches, between two steps of
-others, and the result is waited for here, too.
+Programs are made in the caller's thread, so that only this caller waits for them. The owner thread only dispatches,
+between two steps of other requests, and the caller's thread also waits for the results.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import CancelledRequestError, DeviceFailedError, DeviceMemoryError
 from langchain_gemma_jax.stopping import Stop, StoppedError
 
-_AHEAD = 2  # batches on the device at once: one runs, the next is there
+_AHEAD = 2  # batches on the device at once: one runs, the next one is ready
 
 
 class OnOwner(Protocol):
-    """How something is run on the owner thread, and waited for."""
+    """A function that runs another one on the owner thread and waits for its result."""
 
     def __call__(self, function: Callable[[], jax.Array], timeout: float | None = None, /) -> jax.Array: ...
 
@@ -40,8 +40,8 @@ def text_vectors_of(
     """Return the vector of each text, ``[text, width]``.
 
     Raises:
-        DeadlineError: the time was up. CancelledRequestError: nobody waits any more.
-        DeviceMemoryError, DeviceFailedError: the device did not do it.
+        DeadlineError: the time was up. CancelledRequestError: the caller was cancelled.
+        DeviceMemoryError, DeviceFailedError: the device failed.
     """
     found: list[npt.NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(texts)
     under_way: list[tuple[tuple[int, ...], jax.Array]] = []
@@ -85,4 +85,4 @@ def _go_on(clock: Clock, stop: Stop | None) -> None:
         try:
             stop.check()
         except StoppedError:
-            raise CancelledRequestError("Nobody waits for these vectors any more.") from None
+            raise CancelledRequestError("The call for these vectors was cancelled.") from None

@@ -1,4 +1,4 @@
-"""JSON Schema as a grammar: what it promises, what is named because it cannot be promised, how values are written.
+"""JSON Schema compiled to grammars, with a list of the requirements that a grammar cannot promise.
 
 Plain Python, run in the caller's thread. The room may import ``grammar`` and ``errors``.
 """

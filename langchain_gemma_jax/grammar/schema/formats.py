@@ -1,6 +1,7 @@
 """The formats of strings that schemas can ask for, as patterns.
 
-What is made fits the format, and not all that fits is made: years have four digits, and times an offset.
+Generated strings fit the format, but not every string of a format is generated: years have four digits, and times an
+offset.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _PATTERNS = {
 }
 
 UNPROMISED = frozenset({"regex", "uri-template", "json-string"})
-"""Formats that no grammar of this kind can describe. Names that are in neither list ask nothing: they are hints."""
+"""Formats that a regular expression cannot describe. Formats that are in neither list are hints, and are ignored."""
 
 WHOLE_NUMBERS = {
     "int8": (-(2**7), 2**7 - 1),
@@ -84,17 +85,17 @@ WHOLE_NUMBERS = {
     "int64": (-(2**63), 2**63 - 1),
     "uint64": (0, 2**64 - 1),
 }
-"""Formats of numbers, and the bounds that they are."""
+"""Formats of whole numbers, with their bounds."""
 
 
 @lru_cache
 def format_pattern(name: str) -> Pattern | None:
-    """Return the pattern of a format's name; None if the format asks nothing."""
+    """Return the pattern of a format; None if the format is only a hint."""
     written = _PATTERNS.get(name)
     return None if written is None else parse(f"^{written}$")
 
 
 @lru_cache
 def known() -> frozenset[Pattern]:
-    """Return the patterns of all formats, of which it is known that something fits them."""
+    """Return the patterns of all formats, which need no check that some text fits them."""
     return frozenset(parse(f"^{written}$") for written in _PATTERNS.values())

@@ -1,8 +1,8 @@
-"""JSON schemas to grammars: every value that a grammar lets through is valid against its schema.
+"""The compiler of JSON schemas to grammars: every value that a grammar allows is valid against its schema.
 
-The other way round it need not be. Objects have their members in one order, and none that is not
-declared unless the schema asks for such; numbers have no exponents; what refers to itself goes only so deep. What a
-schema asks and a grammar cannot promise is named, in an error or in a list.
+Not every valid value is allowed: objects have their members in one order, and no undeclared members unless the schema
+asks for them; numbers have no exponents; recursive schemas have a limited depth. Requirements that a grammar cannot
+promise raise an error or are put into a list.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
 from langchain_gemma_jax.stopping import check as check_stop
 
 LEVELS = 32  # of objects and arrays inside each other
-LEVELS_OF_RECURSION = 12  # from where a schema refers to itself
-LEVELS_OF_ANYTHING = 5  # from where a schema says nothing
-WORK = 100_000  # for one schema: about a tenth of a second of a processor, but the same schemas on each
+LEVELS_OF_RECURSION = 12  # below the place where a schema refers to itself
+LEVELS_OF_ANYTHING = 5  # below a schema that allows anything
+WORK = 100_000  # for one schema: about a tenth of a second of a processor, but the same schemas on each machine
 OF_A_PART = 16  # of that, once references are followed
 OF_A_READING = 1000  # a pattern that is compiled
 OF_MULTIPLES = 2000
@@ -43,7 +43,7 @@ _ALTERNATIVES = ("anyOf", "oneOf")
 
 @dataclass
 class SchemaReader:
-    """Reads one schema; ``rules`` are those that its grammar has, those that others are made of first."""
+    """Compiles one schema. ``rules`` are its grammar's rules; each comes after those that it refers to."""
 
     root: Mapping[str, Json] | bool
     writing: Writing
@@ -56,10 +56,10 @@ class SchemaReader:
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
     def whole(self, *more: Mapping[str, Json]) -> Node:
-        """Return the node of what fits the whole schema, and further ones too.
+        """Return the node of the values that fit the whole schema, and all of ``more``.
 
         Raises:
-            SchemaError: a schema is malformed or too large, no value fits it, or it asks what cannot be promised.
+            SchemaError: a schema is malformed or too large, no value fits it, or it cannot be promised.
         """
         found = self.values([(self.root, "#"), *((schema, "#") for schema in more)], LEVELS, ())
         if found is None:
@@ -67,11 +67,11 @@ class SchemaReader:
         return found
 
     def value(self, schema: Json, at: str, levels: int, inside: tuple[str, ...] = ()) -> Node | None:
-        """Return the node of what fits a schema; None if nothing does. ``inside``: the references that led to it."""
+        """Return the node of the values that fit a schema, or None. ``inside``: the references that led to it."""
         return self.values([(schema, at)], levels, inside)
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None:
-        """Return the node of what fits several schemas at once; None if nothing does."""
+        """Return the node of the values that fit several schemas at once; None if none does."""
         parts: list[Clause] = []
         for schema, at in schemas:
             if schema is False:
@@ -83,7 +83,7 @@ class SchemaReader:
         return self._all_of(parts, levels, inside)
 
     def cannot(self, at: str, what: str) -> None:
-        """Note what cannot be promised, or raise."""
+        """Add a requirement to the list of those that cannot be promised, or raise an error if not ``lenient``."""
         if not self.lenient:
             advice = "Leave it out and check the result; strict=False leaves it out for you"
             raise UnpromisedError(at, f"{what}: a grammar cannot promise that. {advice}")
@@ -117,7 +117,7 @@ class SchemaReader:
             raise SchemaError(at, f"it is too large: {what}")
 
     def rule(self, node: Node) -> Node:
-        """Return a node as a rule of its own."""
+        """Make a rule of a node, and return a reference to it."""
         if isinstance(node, Rule | Literal):
             return node
         name = f"{self.prefix}{len(self.rules)}"
@@ -126,7 +126,7 @@ class SchemaReader:
         self.rules[name] = node
         return Rule(name)
 
-    # References, and schemas that are made of others
+    # References, and schemas that combine others
 
     def _all_of(self, parts: Sequence[Clause], levels: int, inside: tuple[str, ...]) -> Node | None:
         asking = [part for part in parts if _asks(part[0])]
@@ -146,7 +146,10 @@ class SchemaReader:
         groups: list[tuple[Sequence[Json], str, bool]],
         seen: tuple[str, ...],
     ) -> bool:
-        """Sort what a schema asks directly from the alternatives that it gives. False: it is one that nothing fits."""
+        """Separate a schema's own keywords (``plain``) from its alternatives (``groups``).
+
+        Return False if no value fits the schema.
+        """
         schema, at = part
         self.spend(at, OF_A_PART)
         if (reference := schema.get("$ref")) is not None:
@@ -184,7 +187,7 @@ class SchemaReader:
             self.cannot(at, "oneOf, whose options are not plainly apart, instead of anyOf")
         lenient, self.lenient = self.lenient, False
         found: list[Node] = []
-        problem: UnpromisedError | None = None  # an alternative that cannot be promised is left out if there is another
+        problem: UnpromisedError | None = None  # alternatives that cannot be promised are left out if others remain
         try:
             for index, option in enumerate(options):
                 try:
@@ -216,8 +219,8 @@ class SchemaReader:
         levels: int,
         inside: tuple[str, ...],
     ) -> Node | None:
-        """Return one of several alternatives, together with what else is asked."""
-        if not plain and not groups:  # nothing to join it with: a reference stays one
+        """Return the node of one alternative, combined with the other keywords and groups."""
+        if not plain and not groups:  # nothing to combine it with: a reference stays a reference
             return self.value(option, place, levels, inside)
         more_plain, more_groups = list(plain), list(groups)
         if option is False:
@@ -263,7 +266,7 @@ class SchemaReader:
         return found
 
     def _apart(self, plain: list[Clause], options: Sequence[Json], at: str) -> bool:
-        """Return True if a value that fits one of several alternatives surely fits no other one."""
+        """Return True if it is certain that no value fits two of the alternatives."""
         known: list[Facts] = []
         for index, option in enumerate(options):
             parts, groups = list(plain), list[tuple[Sequence[Json], str, bool]]()
@@ -308,11 +311,11 @@ class SchemaReader:
             case "object":
                 return self._object(facts, levels - 1, inside) if levels else None
         if kind == "integer" and "number" in (facts.kinds or ()):
-            return None  # they are among those
+            return None  # numbers include them
         return number(self, facts, whole=kind == "integer")
 
     def anything(self, levels: int) -> Node:
-        """Return the node of any value, to some depth."""
+        """Return the node of any value, to a limited depth."""
         levels = min(levels, LEVELS_OF_ANYTHING)
         key = ("", levels)
         if key not in self._made:
@@ -366,7 +369,7 @@ def _are_apart(first: Facts, second: Facts) -> bool:
 
 
 def _have_other_tags(first: Facts, second: Facts) -> bool:
-    """Return True if there is a member that two objects must both have, with a value that is never the same."""
+    """Return True if two objects must both have a member whose values always differ."""
     ours, theirs = _tags(first), _tags(second)
     return any(name in theirs and values.isdisjoint(theirs[name]) for name, values in ours.items())
 

@@ -1,4 +1,4 @@
-"""Numbers between two bounds, as terminals of their digits."""
+"""Numbers between two bounds, as terminals over their digits."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from functools import cache
 
 from langchain_gemma_jax.grammar.nodes import Terminal
 
-WHOLE_DIGITS = 18  # of a whole number that nobody gave a bound: it fits 64 bits
-DIGITS = 15  # of other numbers: all of these digits count in a float
+WHOLE_DIGITS = 18  # of a whole number without a bound: it fits 64 bits
+DIGITS = 15  # of other numbers: a float keeps all of these digits
 MOST_DIGITS = 40  # of a bound
 
 
 def whole(low: int | None, high: int | None) -> Terminal | None:
-    """Return the pattern of whole numbers from ``low`` to ``high``. None: there is none."""
+    """Return the terminal of whole numbers from ``low`` to ``high``; None if there are none."""
     return _between(low, high, WHOLE_DIGITS, 0)
 
 
 def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, below: bool = False) -> Terminal | None:
-    """Return the pattern of numbers from ``low`` to ``high``, without the one if ``above``, the other if ``below``.
+    """Return the terminal of numbers from ``low`` to ``high``; None if there are none.
 
-    They have as many digits as a float tells apart. None: there is none.
+    ``above`` excludes ``low`` itself, and ``below`` excludes ``high``. Numbers have as many digits as a float keeps.
     """
     bounds = [abs(bound) for bound in (low, high) if bound is not None]
     places = max(0, DIGITS - max((len(str(int(bound))) for bound in bounds if bound >= 1), default=0))
-    if not above and not below:  # then more digits do no harm, and the bound itself has them
+    if not above and not below:  # then more digits do no harm, and the bound itself may have them
         places = max([places, *(min(MOST_DIGITS, -int(bound.as_tuple().exponent)) for bound in bounds)])
     unit = Decimal(10) ** places
     least = None if low is None else int((low * unit).to_integral_value("ROUND_CEILING"))
@@ -37,11 +37,11 @@ def decimal(low: Decimal | None, high: Decimal | None, *, above: bool = False, b
 
 
 def _between(low: int | None, high: int | None, digits: int, places: int) -> Terminal | None:
-    """Return the pattern of numbers with bounds in units of the last place. If one is None, digits are the limit."""
+    """Return the terminal of numbers. Bounds are in units of the last place; without one, ``digits`` is the limit."""
     return _without_bounds(digits, places) if low is None and high is None else _written(low, high, digits, places)
 
 
-@cache  # by digits that are this package's: what a tenant asks is not kept, and no time tells another of it
+@cache  # the keys are this package's constants: nothing of a tenant is kept, or shows in another tenant's timing
 def _without_bounds(digits: int, places: int) -> Terminal | None:
     return _written(None, None, digits, places)
 
@@ -68,12 +68,12 @@ def _positive(form: str, low: int, high: int, places: int) -> str:
 
 
 def _up_to(high: int, places: int) -> str:
-    """Return the expression of the numbers from 0 to ``high``, among what has a number's form.
+    """Return a regular expression that, among texts in a number's form, matches those from 0 to ``high``.
 
-    A smaller one has fewer digits before the point, or a smaller digit at the first place where they differ.
+    A smaller number has fewer digits before the point, or a smaller digit at the first place where the two differ.
     """
-    before, behind = divmod(high, 10**places)
-    whole, fraction = str(before), f"{behind:0{places}}" if places else ""
+    before, after = divmod(high, 10**places)
+    whole, fraction = str(before), f"{after:0{places}}" if places else ""
     rest = "(?:\\.[0-9]+)?" if places else ""
     options = [f"[0-9]{{1,{len(whole) - 1}}}{rest}"] if len(whole) > 1 else []
     options += [

@@ -1,4 +1,4 @@
-"""Arrays: places that have schemas of their own, then items that have one in common; not too few, not too many."""
+"""Arrays: first items with a schema each, then items with a common schema, with limits on their number."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from langchain_gemma_jax.grammar.nodes import (
 from langchain_gemma_jax.grammar.schema.schema_facts import Facts
 from langchain_gemma_jax.grammar.schema.schema_objects import Member, ObjectShape, Values
 
-MAX_PLACES = 200  # that have schemas of their own
+MAX_PLACES = 200  # of first items with a schema each
 
 
 def array(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> Node | None:
-    """Return the node of arrays that are as all schemas ask; None if there is none.
+    """Return the node of the arrays that fit all schemas; None if there are none.
 
     Raises:
-        SchemaError: one is malformed, or asks what cannot be promised.
+        SchemaError: a schema is malformed, or cannot be promised.
     """
     low, high = facts.items
     if high is not None and low > high:
@@ -54,12 +54,12 @@ def array(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) ->
 
 
 def in_brackets(node: Node) -> Node:
-    """Return the node of an array that has something between its brackets."""
+    """Return the node of an array with this node between its brackets."""
     return sequence(Literal("["), node, Literal("]"))
 
 
 class _Parts:
-    """What one schema says of the first items, and of the others."""
+    """One schema's subschemas for the first items, and for the rest."""
 
     def __init__(self, first: list[tuple[Json, str]], rest: tuple[Json, str] | None) -> None:
         self.first, self.rest = first, rest
@@ -67,7 +67,7 @@ class _Parts:
     @classmethod
     def of(cls, schema: Mapping[str, Json], at: str) -> _Parts:
         names = ("prefixItems", "items")
-        if isinstance(schema.get("items"), list | tuple):  # as it was up to 2019
+        if isinstance(schema.get("items"), list | tuple):  # the keywords up to draft 2019-09
             names = ("items", "additionalItems")
         first, rest = (schema.get(name) for name in names)
         if first is not None and not isinstance(first, list | tuple):
@@ -78,7 +78,7 @@ class _Parts:
         return cls(firsts, None if rest is None else (rest, f"{at}/{names[1]}"))
 
     def at_place(self, place: int) -> list[tuple[Json, str]]:
-        """Return the schema of the item at a place."""
+        """Return the schemas of the item at an index: one, or none."""
         if place < len(self.first):
             return [self.first[place]]
         return [] if self.rest is None else [self.rest]
@@ -87,7 +87,7 @@ class _Parts:
 def _rest(
     reader: Values, parts: list[_Parts], count: int, facts: Facts, levels: int, inside: tuple[str, ...]
 ) -> Node | None:
-    """Return the node of the items behind the first ``count``; None if there have to be some and can be none."""
+    """Return the node of the items after the first ``count``; None if some are required and none can be."""
     low, high = facts.items
     schemas = [each.rest for each in parts if each.rest is not None]
     item = reader.values(schemas, levels, inside) if schemas or low > count or not count else None
@@ -100,7 +100,10 @@ def _rest(
 
 
 def _subset(reader: Values, facts: Facts, parts: list[_Parts], levels: int, inside: tuple[str, ...]) -> Node | None:
-    """Return the node of items that differ, if few values are possible: some of them, in order. None: many."""
+    """Return the node of items that all differ: some of the possible values, in order.
+
+    None: the possible values are not a list of constants.
+    """
     if any(each.first for each in parts):
         return None
     schemas = [each.rest for each in parts if each.rest is not None]

@@ -1,4 +1,4 @@
-"""What several schemas ask of one value, taken together."""
+"""The requirements of several schemas on one value, taken together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from langchain_gemma_jax.grammar.terminals import words
 KINDS = ("null", "boolean", "integer", "number", "string", "array", "object")
 MAX_CHOICES = 1000
 MAX_CHOSEN = 100_000  # characters of all of them together
-OF_A_CHOICE = 16  # of the work that a schema may be: see ``Promises.spend``
-HUGE = 1 << 24  # no context holds so many characters, items or members: not a limit
-LARGEST = Decimal(10) ** 15  # beyond it, floats do not tell neighbours apart
+OF_A_CHOICE = 16  # of the work that a schema may take: see ``Promises.spend``
+HUGE = 1 << 24  # characters, items or members: a larger limit is ignored, since no context holds as much
+LARGEST = Decimal(10) ** 15  # beyond it, floats do not distinguish neighbouring numbers
 
 Clause: TypeAlias = tuple[Mapping[str, Json], str]
-"""A schema, and where it stands."""
+"""A schema, and its path."""
 
-# Keywords that tell what kind of value is meant where no type is given.
+# Keywords that imply a kind of value if no type is given.
 _HINTS = {
     "object": ("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
                "maxProperties", "unevaluatedProperties"),
@@ -39,21 +39,21 @@ _BEYOND = (
 )  # fmt: skip
 
 ASKING = frozenset({"type", "enum", "const", *(word for words in _HINTS.values() for word in words), *_BEYOND})
-"""Keywords that ask something of a value, besides those that lead to other schemas."""
+"""Keywords that restrict a value, without those that combine schemas."""
 
 
 class UnpromisedError(SchemaError):
-    """A grammar cannot promise what a schema clearly asks."""
+    """A schema has a requirement that a grammar cannot promise."""
 
 
 class Promises(Protocol):
-    """As much of a reader of schemas as facts need."""
+    """The part of ``SchemaReader`` that ``Facts`` needs."""
 
     def cannot(self, at: str, what: str) -> None:
-        """Note what cannot be promised, or raise."""
+        """Add a requirement to the list of those that cannot be promised, or raise an error."""
 
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
-        """Return True if all of a text is as a terminal has it."""
+        """Return True if a whole text fits a terminal."""
 
     def spend(self, at: str, work: int) -> None:
         """Count work before it is done, in units of about a microsecond.
@@ -64,19 +64,19 @@ class Promises(Protocol):
 
 
 class UnreadableError(SchemaError):
-    """A string or a number that nothing fits, or that costs too much to tell."""
+    """A string or a number that nothing fits, or that costs too much to compile or match."""
 
 
 @dataclass
 class Facts:
-    """What schemas ask of one value. Several that ask the same kind of thing make it narrower."""
+    """The requirements of all schemas that were added: each one can only narrow them."""
 
     at: str
     reader: Promises
-    kinds: tuple[str, ...] | None = None  # None: nothing says
+    kinds: tuple[str, ...] | None = None  # None: no type is given
     choices: list[Json] | None = None
     low: Decimal | None = None
-    above: bool = False  # and not that itself
+    above: bool = False  # ``low`` itself is excluded
     high: Decimal | None = None
     below: bool = False
     steps: list[Decimal] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Facts:
     hints: list[str] = field(default_factory=list)
 
     def add(self, schema: Mapping[str, Json], at: str) -> None:
-        """Take in what one more schema asks."""
+        """Add the requirements of one more schema."""
         for word in _BEYOND:
             if word in schema:
                 self.reader.cannot(at, word)
@@ -113,13 +113,13 @@ class Facts:
             self._format(name, at)
 
     def possible_kinds(self) -> tuple[str, ...] | None:
-        """Return which kinds of values the keywords leave possible. None: any."""
+        """Return the kinds of values that the keywords allow. None: any."""
         if self.kinds is not None or self.choices is not None:
             return KINDS if self.kinds is None else self.kinds
         return tuple(dict.fromkeys(self.hints)) or None
 
     def allows(self, value: Json) -> bool:
-        """Return True if a value is as it is asked, as far as it is no array or object."""
+        """Return True if a value fits. Of an array or an object only the kind is checked."""
         kinds = KINDS if self.kinds is None else self.kinds
         match value:
             case None:
@@ -147,7 +147,7 @@ class Facts:
         return all(value % step == 0 for step in self.steps)
 
     def _fits(self, text: str) -> bool:
-        # One after the other: joined, large patterns can take for ever, and a text can be asked about each.
+        # One after the other: matching large patterns jointly could take very long.
         return all(self.reader.fits(words((pattern,)), text, self.at) for pattern in self.patterns)
 
     def _values(self, schema: Mapping[str, Json], at: str) -> None:
@@ -173,7 +173,7 @@ class Facts:
     def _numbers(self, schema: Mapping[str, Json], at: str) -> None:
         low, high = (_number(schema, word, at) for word in ("minimum", "maximum"))
         above, below = (_number(schema, word, at) for word in ("exclusiveMinimum", "exclusiveMaximum"))
-        # As it was up to draft 4: whether the bound itself is excluded.
+        # Up to draft 4, exclusiveMinimum is a boolean that says if ``minimum`` itself is excluded.
         for bound, exclusive in ((low, schema.get("exclusiveMinimum") is True), (above, True)):
             if bound is not None and (self.low is None or bound > self.low or (bound == self.low and exclusive)):
                 self.low, self.above = bound, exclusive
@@ -202,7 +202,7 @@ def pattern_of(text: Json, at: str) -> Pattern:
     """Return the pattern that a schema writes.
 
     Raises:
-        SchemaError: it is none, or cannot be promised.
+        SchemaError: it is no string, or cannot be promised.
     """
     if not isinstance(text, str):
         raise SchemaError(at, f"pattern: expected a string, found {_shown(text)}")
@@ -213,7 +213,7 @@ def pattern_of(text: Json, at: str) -> Pattern:
 
 
 def same(value: Json) -> str:
-    """Return a text that is the same for values that are equal: 1 is 1.0, and true is neither."""
+    """Return a text that is the same for equal values: 1 equals 1.0, and true equals neither."""
     if isinstance(value, str):  # most are
         return json.dumps(value)
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""Objects: their members in one order, the optional ones there or not, and those that the schema leaves open."""
+"""Objects: declared members in one order, optional ones present or not, then members with undeclared names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from langchain_gemma_jax.grammar.schema.writing import LONGEST_KEY, Asked, Writi
 from langchain_gemma_jax.grammar.terminals import words
 
 MAX_MEMBERS = 800
-MAX_COUNTED = 4000  # places in a chain of members that are counted
+MAX_COUNTED = 4000  # places in a chain of members, if they are counted
 
 
 class Values(Checks, Protocol):
-    """As much of a reader of schemas as members need."""
+    """The part of ``SchemaReader`` that objects and arrays need."""
 
     def values(self, schemas: Sequence[tuple[Json, str]], levels: int, inside: tuple[str, ...]) -> Node | None: ...
 
@@ -29,7 +29,7 @@ class Values(Checks, Protocol):
 
 @dataclass(frozen=True)
 class Member:
-    """A member that has a name: the name, the colon and the value."""
+    """A declared member: the name, the colon and the value."""
 
     node: Node
     required: bool
@@ -37,7 +37,7 @@ class Member:
 
 @dataclass(frozen=True)
 class ObjectShape:
-    """The members of an object in the order in which they are written, then those without names."""
+    """An object's declared members in the order of writing, then members with undeclared names (``free``)."""
 
     writing: Writing
     members: tuple[Member, ...]
@@ -46,7 +46,7 @@ class ObjectShape:
     high: int | None = None
 
     def node(self, rule: Callable[[Node], Node], brackets: str = "{}") -> Node | None:
-        """Return the node of the object; None if there is none. ``rule`` makes a rule of a node."""
+        """Return the node of the object; None if no object fits. ``rule`` makes a rule of a node."""
         if all(member.required for member in self.members) and self.free is None:
             count = len(self.members)
             if count < self.low or (self.high is not None and count > self.high):
@@ -59,20 +59,21 @@ class ObjectShape:
         return None if inner is None else sequence(Literal(brackets[0]), inner, Literal(brackets[1]))
 
     def _chain(self, rule: Callable[[Node], Node]) -> Node | None:
-        """Return the lists of members that can follow where some have been written, made from the last to the first.
+        """Return the node of the members, made from the last to the first.
 
-        There is always one more member in them. Where nothing is counted, it does not matter how many came before.
+        ``lists`` has, for each number of members seen so far, the node of the lists that can follow, with at least one
+        more member. If members are not counted, that number does not matter.
         """
         counted = self.low > 1 or self.high is not None
         top = min(max(self.low, self.high or 0), max(1, len(self.members))) if counted else 0
         if len(self.members) * top > MAX_COUNTED:
-            raise SchemaError("#", "minProperties or maxProperties: too large for an object of so many members")
+            raise SchemaError("#", "minProperties or maxProperties: too large for an object with this many members")
         free = rule(self.free) if self.free is not None and counted else self.free
         lists = [self._free_members(free, seen) for seen in range(top + 1)]
-        may_end = True  # no member that is required comes behind
+        may_end = True  # no required member follows
         comma = Literal(self.writing.comma)
         for member in reversed(self.members):
-            node = rule(member.node) if counted else member.node  # then it is written more than once
+            node = rule(member.node) if counted else member.node  # if counted, it is used more than once
             now: list[Node | None] = []
             for seen, without in enumerate(lists):
                 after = min(seen + 1, top)
@@ -92,22 +93,22 @@ class ObjectShape:
         return either(*found) if found else None
 
     def _free_members(self, free: Node | None, seen: int) -> Node | None:
-        """Return the node of the members without names, of which there is one at least; None if none may come."""
+        """Return the node of one or more members with undeclared names; None if there can be none."""
         if free is None or self.low - seen > 1 or (self.high is not None and seen >= self.high):
-            return None  # names may be the same: two of them need not be two members
+            return None  # two names may be equal, so that two members written need not be two members
         return Repeat(free, Literal(self.writing.comma), 1, None if self.high is None else self.high - seen)
 
 
 def free_shape(writing: Writing, asked: Asked, value: Node) -> ObjectShape:
-    """Return an object whose members have any names."""
+    """Return an object whose members may have any names."""
     return ObjectShape(writing, (), sequence(writing.free_key(writing.free_name(asked, frozenset())), value))
 
 
 def merged_objects(reader: Values, facts: Facts, levels: int, inside: tuple[str, ...]) -> ObjectShape | None:
-    """Return the object that is as all schemas ask; None if there is none.
+    """Return the object that fits all schemas; None if there is none.
 
     Raises:
-        SchemaError: one is malformed, or asks what cannot be promised.
+        SchemaError: a schema is malformed, or cannot be promised.
     """
     declared = [_Declared.of(schema, at) for schema, at in facts.objects]
     names = list(
@@ -145,12 +146,12 @@ def _free(
     levels: int,
     inside: tuple[str, ...],
 ) -> Node | None:
-    """Return a member of any name; None if there can be none."""
+    """Return the node of a member with an undeclared name; None if there can be none."""
     if not keys.open or keys.names is not None:
         return None
     patterns = list(dict.fromkeys(pattern for each in declared for pattern in each.patterns))
     if len(patterns) > 1 or (patterns and any(each.additional not in (None, False) for each in declared)):
-        return None  # which of them holds for a name, it would have to tell
+        return None  # the grammar would have to decide which of them applies to a name
     schemas = [schema for each in declared for schema in each.asked_of_free()]
     value = reader.values(schemas, levels, inside)
     if value is None:
@@ -169,19 +170,19 @@ def _free(
 
 @dataclass(frozen=True)
 class _Declared:
-    """What one schema says of an object."""
+    """One schema's keywords for objects."""
 
     at: str
     properties: Mapping[str, Json]
     patterns: Mapping[str, Json]
     required: tuple[str, ...]
-    additional: Json  # None: it does not say
+    additional: Json  # None: not given
 
     @classmethod
     def of(cls, schema: Mapping[str, Json], at: str) -> _Declared:
         properties, patterns = (_table(schema, word, at) for word in ("properties", "patternProperties"))
         required = schema.get("required")
-        if isinstance(required, bool):  # of a property, in some old schemas
+        if isinstance(required, bool):  # draft 3 has it in the property, as a boolean
             required = ()
         if required is not None and (
             not isinstance(required, list | tuple) or any(not isinstance(name, str) for name in required)
@@ -217,22 +218,24 @@ class _Declared:
 
 @dataclass(frozen=True)
 class _Keys:
-    """What schemas ask of the names of members."""
+    """The requirements of all schemas on the names of members."""
 
-    open: bool  # there may be others than those that are declared
+    open: bool  # undeclared names are allowed
     asked: Asked
-    names: tuple[str, ...] | None  # the only ones that there can be
+    names: tuple[str, ...] | None  # the only possible names
 
     @classmethod
     def of(cls, declared: list[_Declared], facts: Facts, reader: Checks) -> _Keys:
-        # Objects of which nothing is declared are dictionaries. Where something is, others have to be asked for.
+        # An object without declared members is a dictionary. With them, other members must be asked for.
         asked_for = any(each.additional not in (None, False) or each.patterns for each in declared)
         is_open = asked_for or not any("properties" in schema or "required" in schema for schema, _ in facts.objects)
         closed = any(each.additional is False and not each.patterns for each in declared)
         for schema, at in facts.objects:
             if schema.get("unevaluatedProperties") not in (None, True):
                 if not _sees_all(schema, at, facts.objects):
-                    reader.cannot(at, "unevaluatedProperties, other than false beside all that says which there are")
+                    reader.cannot(
+                        at, "unevaluatedProperties, other than false next to all keywords that declare members"
+                    )
                 closed |= not asked_for
         of_names = Facts(facts.at, reader)
         for schema, at in facts.objects:
@@ -260,7 +263,7 @@ class _Keys:
 
 
 def _sees_all(schema: Mapping[str, Json], at: str, parts: Sequence[Clause]) -> bool:
-    """Return True if all parts of an object stand inside the schema that closes it, or behind its $ref."""
+    """Return True if all parts of an object are inside the schema that closes it, or in the target of its $ref."""
     inside = schema.get("allOf")
     nested = inside if isinstance(inside, list | tuple) else []
     named = [one["$ref"] for one in (schema, *nested) if isinstance(one, Mapping) and isinstance(one.get("$ref"), str)]

@@ -1,4 +1,4 @@
-"""Numbers and strings that are as a schema asks."""
+"""Numbers and strings of a schema."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from langchain_gemma_jax.grammar.schema.schema_facts import Facts, Promises, Unp
 from langchain_gemma_jax.grammar.schema.writing import Asked, Writing
 from langchain_gemma_jax.grammar.terminals import words
 
-LONGEST = 10_000  # characters that a string must have
-MOST_PLACES = 50_000  # in patterns and lengths that have to fit at once
-MOST_REMAINDERS = 1000  # a reader of multiples is in so many states
+LONGEST = 10_000  # the largest minimum length of a string
+MOST_PLACES = 50_000  # the product of the sizes of patterns and lengths that must fit at once
+MOST_REMAINDERS = 1000  # the number of states of a matcher of multiples
 
 
 class Checks(Promises, Protocol):
-    """As much of a reader of schemas as numbers and strings need."""
+    """The part of ``SchemaReader`` that numbers and strings need."""
 
     writing: Writing
 
     def check(self, node: Node, at: str) -> None:
-        """See that some text fits, and that it does not cost too much to tell which.
+        """Check that some text fits a node, and that matching does not cost too much.
 
         Raises:
-            UnreadableError: none does, or it does.
+            UnreadableError: no text fits, or matching costs too much.
         """
 
 
 def string(reader: Checks, facts: Facts) -> Node | None:
-    """Return the node of a string; None if there is none."""
+    """Return the node of a string; None if no string fits."""
     asked = asked_string(reader, facts)
     return None if asked is None else reader.writing.string(asked)
 
 
 def asked_string(reader: Checks, facts: Facts) -> Asked | None:
-    """Return what is asked of a string; None if that contradicts itself.
+    """Return the requirements on a string; None if they contradict each other.
 
     Raises:
-        SchemaError: it cannot be promised.
+        SchemaError: they cannot be promised.
     """
     low, high = facts.length
     if high is not None and high < low:
@@ -62,10 +62,10 @@ def asked_string(reader: Checks, facts: Facts) -> Asked | None:
 
 
 def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, high: int | None) -> Asked:
-    """Return patterns, and a length where they do not have it by themselves.
+    """Return the patterns, and limits on the length if the patterns do not imply them.
 
-    To see whether several things fit at once takes about as long as their sizes multiplied. Where only a length is too
-    much, a shorter one is asked for: of what is shorter, all is as it is asked as well.
+    Matching several things at once costs about the product of their sizes. If a maximum length makes that too much, a
+    smaller maximum is used: shorter strings fit the schema as well.
     """
     size = prod(pattern.size for pattern in patterns)
     most = min((pattern.most for pattern in patterns if pattern.most is not None), default=None)
@@ -82,7 +82,7 @@ def _counted(reader: Checks, at: str, patterns: tuple[Pattern, ...], low: int, h
 
 
 def check_places(at: str, patterns: Sequence[Pattern], others: int) -> None:
-    """See that patterns can be joined with each other, and with something else that has ``others`` places.
+    """Check that patterns can be matched at once, together with something else that has ``others`` places.
 
     Raises:
         UnreadableError: the patterns are too large.
@@ -92,7 +92,7 @@ def check_places(at: str, patterns: Sequence[Pattern], others: int) -> None:
 
 
 def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
-    """Return the node of a number; None if there is none.
+    """Return the node of a number; None if no number fits.
 
     Raises:
         SchemaError: it cannot be promised.
@@ -117,7 +117,7 @@ def number(reader: Checks, facts: Facts, *, whole: bool) -> Node | None:
 
 
 def _bounds(facts: Facts) -> tuple[Decimal | None, Decimal | None]:
-    """Return a number's bounds, without those that no number reaches here anyway."""
+    """Return a number's bounds, without those that are beyond all numbers that are generated here."""
     low, high = facts.low, facts.high
     for bound, beyond in ((low, 1), (high, -1)):
         if bound is not None and beyond * bound > 10**number_patterns.WHOLE_DIGITS * 10:
@@ -133,18 +133,18 @@ def _whole_bound(bound: Decimal, excluded: bool, inward: int) -> int:  # noqa: F
 
 
 def _least_common(numbers: Sequence[Decimal]) -> Decimal:
-    """Return the least number that is a multiple of all."""
+    """Return the least common multiple."""
     places = max(map(_places, numbers))
     return Decimal(lcm(*(int(number.scaleb(places)) for number in numbers))).scaleb(-places)
 
 
 def _places(number: Decimal) -> int:
-    """Return how many digits a number has behind the point."""
+    """Return the number of digits after the point."""
     return max(0, -int(number.normalize().as_tuple().exponent))
 
 
 def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None, high: Decimal | None) -> Node | None:
-    """Return the node of multiples, which llguidance tells by their remainders. None: there are none.
+    """Return the node of multiples of ``step``, which llguidance matches by remainders; None if there are none.
 
     Raises:
         UnpromisedError: there are too many remainders, or digits.
@@ -154,7 +154,7 @@ def _multiples(reader: Checks, facts: Facts, step: Decimal, low: Decimal | None,
     if step.scaleb(_places(step)) > MOST_REMAINDERS or _places(step) >= number_patterns.DIGITS or too_far:
         raise UnpromisedError(facts.at, f"multipleOf {step}")
     found: list[Node] = []
-    for places in range(_places(step) + 1):  # it wants all of a multiple's digits: 0.50 where it is one of 0.25
+    for places in range(_places(step) + 1):  # llguidance needs all digits of the step: 0.50 as a multiple of 0.25
         each = _least_common([step, Decimal(10) ** -places])
         least, most = (-far if low is None else low) / each, (far if high is None else high) / each
         first, last = int(least.to_integral_value("ROUND_CEILING")), int(most.to_integral_value("ROUND_FLOOR"))

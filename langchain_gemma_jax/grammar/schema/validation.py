@@ -1,7 +1,7 @@
-"""Whether a value is as a JSON schema asks, for what no grammar can promise: looked at when the value is there.
+"""A validator of values against JSON schemas, for requirements that no grammar can promise.
 
-Schemas and values can be anybody's, so nothing here takes long. A pattern that could is not looked for, nor is what is
-only told by a name (most formats).
+Schemas and values are not trusted, so the work is bounded. Patterns that could take long are not checked, and most
+formats are not either.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import lru_cache
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.schema.schema_facts import same
 
-MOST_STEPS = 100_000  # schemas that are held against a part of the value
+MOST_STEPS = 100_000  # comparisons of a schema with a part of the value
 MOST_WORK = 10**7  # steps that a regular expression may take
 
-_REPEATED = re.compile(r"[*+]|\{\d*,\d*\}")  # what can be there any number of times, or very many
+_REPEATED = re.compile(r"[*+]|\{\d*,\d*\}")  # quantifiers that allow any number of repetitions, or very many
 
 
 def violation(value: Json, schema: Mapping[str, Json] | bool) -> str | None:  # noqa: FBT001  true and false are schemas
-    """Return what is wrong with a value, and where; None if it is as the schema asks."""
+    """Return the first problem of a value, with its place; None if the value is valid."""
     check = _Check(schema)
     try:
         return next(check.problems(value, schema, "the arguments", ()), None)
@@ -30,18 +30,18 @@ def violation(value: Json, schema: Mapping[str, Json] | bool) -> str | None:  # 
 
 
 class _TooMuchError(Exception):
-    """Schema and value are too large together."""
+    """The schema and the value are too large together."""
 
 
 class _Check:
-    """Holds the parts of one value against the parts of one schema."""
+    """Validates the parts of one value against the parts of one schema."""
 
     def __init__(self, root: Mapping[str, Json] | bool) -> None:  # noqa: FBT001
         self._root = root
         self._steps = 0
 
     def problems(self, value: Json, schema: Json, at: str, inside: tuple[tuple[str, int], ...]) -> Iterator[str]:
-        """Give what is wrong with a value. ``inside``: references that are being followed, and at which value."""
+        """Yield the problems of a value. ``inside``: the references that are being followed, each with its value."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise _TooMuchError
@@ -68,7 +68,7 @@ class _Check:
     def _of_others(
         self, value: Json, schema: Mapping[str, Json], at: str, inside: tuple[tuple[str, int], ...]
     ) -> Iterator[str]:
-        """Give what schemas refuse that are parts of the schema, for the same value."""
+        """Yield the problems by subschemas that apply to the same value."""
         reference = schema.get("$ref")
         if isinstance(reference, str) and (reference, id(value)) not in inside:
             yield from self.problems(value, self._find(reference), at, (*inside, (reference, id(value))))
@@ -222,7 +222,7 @@ def _whole(value: Json, otherwise: int) -> int:
 
 
 def _found(pattern: str, text: str) -> bool | None:
-    """Return whether a pattern is somewhere in a text; None if that cannot be told in reasonable time."""
+    """Return True if a pattern matches somewhere in a text; None if that could take too long."""
     known = _readable(pattern)
     if known is None:
         return None
@@ -232,12 +232,12 @@ def _found(pattern: str, text: str) -> bool | None:
 
 @lru_cache(maxsize=256)
 def _readable(pattern: str) -> tuple[re.Pattern[str], int] | None:
-    """Return a pattern, and how many of its parts are repeated; None if Python has no such patterns, or if it is slow.
+    """Return a compiled pattern, and the number of its quantifiers; None if it does not compile or could be slow.
 
-    Slow is one with something repeated inside of something repeated: the time doubles with each character.
+    A quantifier inside a repeated group is slow: the time can double with each character.
     """
     translated = _translated(pattern)
-    groups = [False]  # for each that is open: whether something in it is repeated, or there are alternatives
+    groups = [False]  # for each open group: True if it has a quantifier or alternatives
     bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "x", translated, flags=re.DOTALL)
     for place, mark in enumerate(bare):
         if mark == "(":
@@ -256,7 +256,7 @@ def _readable(pattern: str) -> tuple[re.Pattern[str], int] | None:
 
 
 def _translated(pattern: str) -> str:
-    """Return a pattern of JavaScript's as Python writes it: named groups, and the end of the text."""
+    """Translate a JavaScript pattern to Python: named groups, and the end of the text."""
     parts = re.split(r"(\\.|\[(?:\\.|[^\]\\])*\])", pattern, flags=re.DOTALL)
     plain = [re.sub(r"\(\?<(?![=!])", "(?P<", part).replace("$", r"\Z") for part in parts[::2]]
     kept = [*parts[1::2], ""]

@@ -1,4 +1,4 @@
-"""How a grammar writes values: what every notation has to say, and JSON."""
+"""Notations of values in a grammar: the interface, and JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from langchain_gemma_jax.grammar.nodes import Literal, Node, Terminal, sequence
 from langchain_gemma_jax.grammar.pattern_text import Pattern
 from langchain_gemma_jax.grammar.terminals import UNWRITTEN, words
 
-LONGEST_KEY = 64  # of members that have no names in the schema
+LONGEST_KEY = 64  # of members whose names are not in the schema
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a schema asks of a string."""
+    """The requirements on a string: patterns that must all match, and limits on its length."""
 
     patterns: tuple[Pattern, ...] = ()
     low: int = 0
@@ -27,14 +27,14 @@ class Asked:
 
 
 class Writing(ABC):
-    """A way to write objects, their keys, strings and constants."""
+    """A notation: it writes objects' keys, strings and constants."""
 
     comma: ClassVar[str]
     colon: ClassVar[str]
 
     @abstractmethod
     def ordered(self, names: Iterable[str]) -> list[str]:
-        """Return the names of members in the order in which they are written."""
+        """Return the names of members in the order of writing."""
 
     @abstractmethod
     def key(self, name: str) -> Node:
@@ -42,11 +42,11 @@ class Writing(ABC):
 
     @abstractmethod
     def free_name(self, asked: Asked, excluded: frozenset[str]) -> Terminal:
-        """Return the terminal of a name that the schema leaves open: none of the excluded ones."""
+        """Return the terminal of an undeclared name, which is none of the excluded ones."""
 
     @abstractmethod
     def free_key(self, name: Terminal) -> Node:
-        """Return the node of a name that was left open, with the colon."""
+        """Return the node of an undeclared name, with the colon."""
 
     @abstractmethod
     def string(self, asked: Asked) -> Node:
@@ -54,11 +54,11 @@ class Writing(ABC):
 
     @abstractmethod
     def constant(self, value: Json) -> Node:
-        """Return the node of one value."""
+        """Return the node of exactly this value."""
 
 
 class JsonWriting(Writing):
-    """JSON as Python writes it: a space behind commas and colons. Models have read it so most of the time."""
+    """JSON as Python writes it, with a space after commas and colons: the form that models have seen most."""
 
     comma: ClassVar[str] = ", "
     colon: ClassVar[str] = ": "
@@ -100,7 +100,7 @@ def _dumped(value: Json) -> str:
 
 
 def _plain(value: object) -> object:
-    """A mapping of another kind than ``dict``, which ``json`` does not know."""
+    """Return a mapping as a ``dict``, the only kind that ``json`` can write."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")

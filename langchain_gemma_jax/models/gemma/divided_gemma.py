@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
@@ -169,18 +168,8 @@ class MeshTeamwork(Teamwork):
     """The collective operations of one device of a mesh. To be used inside ``shard_map``."""
 
     def __init__(self, where: DeviceGrid, specs: Any) -> None:
-        """Check that a model's arrays can be divided. ``specs`` is its tree, with an ``ArraySpec`` for each array.
-
-        Raises:
-            UnsupportedModelError: an array cannot be divided head by head.
-        """
+        """``specs``: the model's tree, with an ``ArraySpec`` for each array; the plan has checked that it divides."""
         self._where, self._specs = where, specs
-        for layer in specs["layers"]:
-            if not all(leaf.sections for name in ("qkv", "gate_up") for leaf in jax.tree.leaves(layer[name])):
-                raise UnsupportedModelError(
-                    "Its file changes the format of packed numbers within heads or within a gate, so they cannot be "
-                    "divided among devices. Take another file of this model, or leave devices out."
-                )
 
     def ways(self, name: str, layer: int | None = None) -> int:
         """Return the number of parts of a matrix: one of a layer, or of the whole model if ``layer`` is None."""

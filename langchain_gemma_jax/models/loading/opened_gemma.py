@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from langchain_gemma_jax.errors import CheckpointError
+import jax
+
+from langchain_gemma_jax.errors import CheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.generation_defaults import GENERATION_DEFAULTS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
@@ -92,6 +94,8 @@ class OpenedGemma(Opened):
                 chosen = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
             else:
                 chosen = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
+            if divided:
+                check_divisible(architecture.abstract(chosen))
             return facts(architecture=architecture, recipe=chosen, placement=where, encoders=encoders)
 
         return at
@@ -129,3 +133,20 @@ class OpenedGemma(Opened):
         if stored.generation_defaults() != like.generation_defaults:
             return f"another {GENERATION_DEFAULTS} than its own"
         return None if stored.tokenizer()[1] == before.tokenizer else "another tokenizer than its own"
+
+
+def check_divisible(specs: Any) -> None:
+    """Refuse a model whose attention and feed-forward cannot be divided head by head among devices.
+
+    Args:
+        specs: its tree, with an ``ArraySpec`` for each array.
+
+    Raises:
+        UnsupportedModelError: runs of packed numbers change their format within heads, or within a gate.
+    """
+    for layer in specs["layers"]:
+        if not all(leaf.sections for name in ("qkv", "gate_up") for leaf in jax.tree.leaves(layer[name])):
+            raise UnsupportedModelError(
+                "Its file changes the format of packed numbers within heads or within a gate, so they cannot be "
+                "divided among devices. Take another file of this model, or leave devices out."
+            )

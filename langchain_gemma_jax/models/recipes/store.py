@@ -23,7 +23,7 @@ from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.seams.recipe import Attention, AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Form, Plan
-from langchain_gemma_jax.private.claims import give_back, take
+from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
 from langchain_gemma_jax.private.writing import write_whole
 

@@ -1,6 +1,6 @@
 """Files to install: a dashboard for Grafana, rules for Prometheus.
 
-``copy_to`` runs on the thread of whoever calls it. This room imports no other but ``errors``.
+``copy_to`` runs on its caller's thread. This room imports no other but ``errors``.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ RULES = "prometheus-rules.yaml"
 
 
 def text_of(name: str) -> str:
-    """The text of a file that comes with the package."""
+    """Return the text of a file that comes with the package."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
 def copy_to(folder: str | os.PathLike[str]) -> list[Path]:
-    """Copy the dashboard and the rules to a folder, which is made if it is not there. Returns where they are.
+    """Copy the dashboard and the rules to a folder, which is made if it is missing. Return their paths.
 
         from langchain_gemma_jax.observe.files import copy_to
         copy_to("monitoring")
 
     Raises:
-        InputError: that is no folder, or one of them is there already and is another one.
+        InputError: that is no folder, or it already has a file of this name that differs.
     """
     place = Path(folder)
     try:

@@ -1,4 +1,4 @@
-"""What happened in code that a guard was around, and what it cost."""
+"""A guard's counts of what happened in its block and what it cost, and the report of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LISTED = 8  # places where guards were tripped most often
 
 
 class Sightings:
-    """What one guard has seen so far. Any thread may add to it."""
+    """A guard's counts so far. Any thread may add to them."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -28,12 +28,12 @@ class Sightings:
         self._lock = threading.RLock()
 
     def add(self, **more: int) -> None:
-        """Count things."""
+        """Add to the counters of these names."""
         with self._lock:
             self.counts.update(more)
 
     def compiled(self, at: float, seconds: float, *, served: bool) -> int:
-        """Count a compile, and return how many there were, those that were served by JAX's cache included."""
+        """Count a compile, and return the number so far, including those that JAX's cache served."""
         with self._lock:
             self.counts["cache_hits" if served else "compiles"] += 1
             self.compile_s += seconds
@@ -42,14 +42,14 @@ class Sightings:
             return self.counts["cache_hits"] + self.counts["compiles"]
 
     def tripped(self, record: Tripped) -> None:
-        """Keep a trip."""
+        """Count a trip, and keep it for the report while there is room."""
         with self._lock:
             self.by_guard[record.guard] += 1
             if len(self.trips) < KEPT:
                 self.trips.append(record)
 
     def report(self, app: str, seconds: float, not_watched: Mapping[str, str]) -> CodeReport:
-        """Return what was seen so far."""
+        """Return a report of the counts so far."""
         with self._lock:
             return CodeReport(
                 app=app,
@@ -70,7 +70,7 @@ class Sightings:
 
 @dataclass(frozen=True, kw_only=True)
 class CodeReport:
-    """What a ``guard`` saw. ``print(g.report())`` shows a table, a notebook charts too."""
+    """A ``guard``'s counts. ``print(g.report())`` shows a table; a notebook shows charts too."""
 
     app: str
     seconds: float  # spent in the block
@@ -78,13 +78,13 @@ class CodeReport:
     compile_s: float
     cache_hits: int  # programs that JAX found on the disk instead
     copies: int  # of host arrays to a device
-    implicit_copies: int  # of them: that no jax.device_put asked for
+    implicit_copies: int  # those of them that no jax.device_put asked for
     bytes_to_device: int
     bytes_to_host: int  # read back, where the device has memory of its own
     compiles_over_time: tuple[tuple[float, float], ...]  # seconds since the block began, and what each took
     trips: tuple[Tripped, ...]  # the first thousand
     trips_by_guard: dict[str, int]
-    not_watched: dict[str, str]  # what this JAX does not let a guard see, and why
+    not_watched: dict[str, str]  # guards that do not work with this version of JAX, and why
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as numbers, texts, lists and dictionaries: what JSON can hold."""

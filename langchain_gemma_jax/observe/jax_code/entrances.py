@@ -1,10 +1,10 @@
-"""JAX's entrances for host memory, watched while somebody watches: one patch a process, taken back at the end.
+"""Patches of JAX's entry points for host memory: one patch for each process while any guard is open, undone after that.
 
-JAX has no hook for copies: its transfer guard can forbid them or write them to the error stream, and says neither how
-many bytes they are nor whose line it was. So, while a guard looks, calls of compiled functions take the way through
-Python on which their arguments pass JAX's table of handlers, and the handlers for host arrays tell of each. Nothing is
-traced or compiled again for it: only the shortcuts in front of the compiled programs are forgotten, and made again
-afterwards.
+JAX has no hook for copies: its transfer guard can forbid them or log them, but reports neither the bytes nor the line
+of code. So while a guard is open, calls of compiled functions take JAX's slow path through Python. There their
+arguments pass JAX's table of handlers, and patched handlers for host arrays report each copy. Nothing is traced or
+compiled again for this: only the fast-path caches in front of the compiled programs are cleared, and JAX fills them
+again afterwards.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-# ruff: noqa: SLF001  what is patched here is JAX's own; what is not there any more is said, and not guessed
+# ruff: noqa: SLF001  these are JAX's private names; if one is missing in a version, `open` says so
 
 
 class Watcher(Protocol):
-    """Whoever is told of copies."""
+    """The receiver of reports about copies: a guard."""
 
     def to_device(self, arrays: Sequence[Any], *, explicit: bool) -> None: ...
 
@@ -27,17 +27,17 @@ class Watcher(Protocol):
 
 
 class Entrances:
-    """The patch, and how many guards need it."""
+    """The patch, with a count of the guards that need it."""
 
     def __init__(self, watcher: Callable[[], Watcher | None]) -> None:
-        """``watcher`` says who watches what is done in this context, if anybody."""
+        """``watcher`` returns the guard of the current context, or None."""
         self._watcher = watcher
         self._open = 0
         self._undo: list[Callable[[], None]] = []
         self._lock = threading.RLock()
 
     def open(self) -> str:
-        """Watch from now on. Returns why that is not possible with this JAX; empty: it is."""
+        """Add a guard, with the patch if it is the first. Return "", or the reason why this JAX cannot be patched."""
         with self._lock:
             if not self._open:
                 try:
@@ -49,7 +49,7 @@ class Entrances:
             return ""
 
     def close(self) -> None:
-        """End one watch. With the last one, JAX is as it was."""
+        """Remove a guard. After the last one the patch is undone."""
         with self._lock:
             self._open -= 1
             if not self._open:
@@ -101,5 +101,5 @@ class Entrances:
 
 
 def _leaves_the_device(array: Any) -> bool:
-    """Whether reading an array copies it. On the CPU the host looks at the device's own memory."""
+    """Return True if reading an array copies it. On the CPU the host reads the device's own memory."""
     return any(device.platform != "cpu" for device in array.devices())

@@ -1,4 +1,4 @@
-"""``guard``: the four guards around any JAX code, and around what it asks of the engine."""
+"""``guard``: the four guards around any block of JAX code, and around the block's requests to the engine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.observe.jax_code.code_report import CodeReport, Sightings
 from langchain_gemma_jax.observe.jax_code.entrances import Entrances
 
-SHAPES = 8  # that an operation outside jax.jit may have at one place before compiling it again is a recompile
-HEAVY = 2**20  # bytes that are placed at once, from which on they may be a model
-LOOK_SECONDS = 0.25  # between two looks at all arrays that there are
+SHAPES = 8  # an operation outside jax.jit may be compiled for this many shapes at one place; more are recompiles
+HEAVY = 2**20  # bytes: placing this much at once may be placing a model
+LOOK_SECONDS = 0.25  # between two sums over all live arrays
 
 _watching: ContextVar[guard | None] = ContextVar("watching", default=None)
 _entrances = Entrances(_watching.get)
@@ -40,20 +40,20 @@ class guard:  # noqa: N801  it is used like a function
 
     *recompile*: XLA compiles a function again at the same place. *transfer*: a host array is handed to JAX without
     ``jax.device_put``. *residency*: the same line places a megabyte or more again and again, or more than ``budget``
-    is on the devices. *cold start*: compiling takes longer than ``deadline``. What the block asks of the engine has the
-    same guards and the same ``app``. It counts what its own thread or task does, and what is started from there with
-    its context, as ``asyncio.to_thread`` does.
+    is on the devices. *cold start*: compiling takes longer than ``deadline``. The block's requests to the engine have
+    the same guards and the same ``app``. A guard counts what its own thread or task does, and what is started from
+    there with its context, as ``asyncio.to_thread`` does.
 
     Args:
-        recompile: what this guard does: "off", "warn", "raise" or "callback". None: as configured for the process.
-        transfer: the same of this one.
-        residency: the same.
-        cold_start: the same.
+        recompile: the action of this guard: "off", "warn", "raise" or "callback". None: as configured for the process.
+        transfer: the action of this guard, likewise.
+        residency: the action of this guard, likewise.
+        cold_start: the action of this guard, likewise.
         app: the name that trips are counted under.
-        compiles: how many programs the block may compile at all. None: each function once at each place.
-        budget: the most that may be on the devices: bytes, or a text such as "2GB". None: no limit.
+        compiles: the most programs that the block may compile. None: each function once at each place.
+        budget: the most memory that arrays on the devices may take: bytes, or a text such as "2GB". None: no limit.
         deadline: seconds that the block may take. None: no limit.
-        placements: how often a minute one line may place a megabyte or more.
+        placements: the most times a minute that one line may place a megabyte or more.
         on_trip: the function that the policy "callback" hands each trip to. None: that of ``configure(on_trip=...)``.
 
     Raises:
@@ -86,7 +86,7 @@ class guard:  # noqa: N801  it is used like a function
             raise InputError('guard: expected a function for "callback" in guard(..., on_trip=...), found None.')
         self.app, self._most_compiles, self._deadline, self._most_placements = app, compiles, deadline, placements
         self._budget = None if budget is None else parse_bytes("budget", budget)
-        self.around: guard | None = None  # the one that this one is in
+        self.around: guard | None = None  # the guard whose block this one is in
         self._seen = Sightings()
         self._all: tuple[Sightings, ...] = (self._seen,)  # with those of the guards around it
         self._tokens: tuple[Token[Any], Token[Any]] | None = None
@@ -95,7 +95,7 @@ class guard:  # noqa: N801  it is used like a function
         self._compiled: Counter[tuple[str, int]] = Counter()
         self._placed: dict[int, deque[float]] = {}
         self._served: set[int] = set()  # threads whose compile JAX's cache has just served
-        self._told: set[str] = set()  # what is told of once
+        self._reported: set[str] = set()  # limits that are reported once: "deadline", "budget"
         self._not_watched: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -131,19 +131,19 @@ class guard:  # noqa: N801  it is used like a function
             self._look_at_memory(now=True)
 
     def report(self) -> CodeReport:
-        """What was seen so far."""
+        """Return a report of the block so far."""
         now = 0.0 if self._tokens is None else time.monotonic() - self._began
         return self._seen.report(self.app, self._seconds + now, self._not_watched)
 
     @property
     def everything(self) -> tuple[Sightings, ...]:
-        """What this guard has seen, and those around it."""
+        """The counts of this guard and of the guards around it."""
         return self._all
 
-    # What JAX tells of.
+    # JAX's events.
 
     def _watches(self) -> bool:
-        """Whether what happens in this context happens in the block."""
+        """Return True if the current context is inside the block."""
         watch = _watching.get()
         while watch is not None and watch is not self:
             watch = watch.around
@@ -166,7 +166,7 @@ class guard:  # noqa: N801  it is used like a function
             times = self._compiled[name, here]
         all_of_them = self._seen.compiled(at, seconds, served=served)
         if _watching.get() is not self:
-            return  # an inner guard says what is to be said
+            return  # an inner guard reports it
         most, site = self._most_compiles, call_site()
         if most is not None and all_of_them > most:
             self._trip(
@@ -184,8 +184,8 @@ class guard:  # noqa: N801  it is used like a function
                 "keep what changes out of static arguments.",
                 site=site,
             )
-        if self._deadline is not None and self._seen.compile_s > self._deadline and "deadline" not in self._told:
-            self._told.add("deadline")
+        if self._deadline is not None and self._seen.compile_s > self._deadline and "deadline" not in self._reported:
+            self._reported.add("deadline")
             self._trip(
                 "cold_start",
                 f"XLA compiled for {self._seen.compile_s:.2f} s so far, and the block may take {self._deadline:g} s",
@@ -196,7 +196,7 @@ class guard:  # noqa: N801  it is used like a function
         self._look_at_memory()
 
     def to_device(self, arrays: Sequence[Any], *, explicit: bool) -> None:
-        """Host arrays are about to be copied to a device."""
+        """Count host arrays that are about to be copied to a device."""
         nbytes = sum(int(array.nbytes) for array in arrays)
         large = [array for array in arrays if array.size > 1]  # single numbers are part of a call
         for seen in self._all:
@@ -215,7 +215,7 @@ class guard:  # noqa: N801  it is used like a function
             self._look_at_memory(coming=nbytes)
 
     def to_host(self, nbytes: int, *, explicit: bool) -> None:
-        """An array of a device is about to be copied to the host."""
+        """Count an array that is about to be copied from a device to the host."""
         for seen in self._all:
             seen.add(to_host=nbytes)
         if not explicit:
@@ -234,7 +234,7 @@ class guard:  # noqa: N801  it is used like a function
             times.append(now)
             count = sum(at > now - MINUTE for at in times)
             if thrashes := count > self._most_placements:
-                times.clear()  # told of; the count begins anew
+                times.clear()  # this is reported; the count starts again
         if thrashes:
             self._trip(
                 "residency",
@@ -246,16 +246,19 @@ class guard:  # noqa: N801  it is used like a function
             )
 
     def _look_at_memory(self, *, coming: int = 0, now: bool = False) -> None:
-        """Look at all arrays that there are, with the bytes that are just coming; not too often where none are."""
+        """Compare the bytes of all live arrays, and those about to come, with the budget.
+
+        If no bytes are coming, this is done at most every ``LOOK_SECONDS``.
+        """
         due = coming or now or time.monotonic() >= self._looked + LOOK_SECONDS
-        if self._budget is None or "budget" in self._told or not due:
+        if self._budget is None or "budget" in self._reported or not due:
             return
         import jax
 
         used = coming + sum(array.nbytes for array in jax.live_arrays() if not array.is_deleted())
         self._looked = time.monotonic()
         if used > self._budget:
-            self._told.add("budget")
+            self._reported.add("budget")
             self._trip(
                 "residency",
                 f"{show_bytes(used)} are on the devices, and the budget is {show_bytes(self._budget)}",
@@ -271,9 +274,9 @@ class guard:  # noqa: N801  it is used like a function
         record = Tripped(kind, self.app, reason, advice, policy, nbytes=nbytes, site=site)
         for seen in self._all:
             seen.tripped(record)
-        if (engine := running_engine()) is not None:  # whose metrics and alerts are for all of the process
+        if (engine := running_engine()) is not None:  # its metrics and alerts cover the whole process
             engine.guards.trips.add(record)
-            engine.events.tell(record)
+            engine.events.publish(record)
         react(record, self._on_trip)
 
 
@@ -292,7 +295,7 @@ _LIBRARIES = ("site-packages", "dist-packages")
 
 
 def call_site() -> str:
-    """Return file, line and function of the innermost frame that belongs to no library. Empty: there is none."""
+    """Return file, line and function of the innermost frame that belongs to no library; "" if there is none."""
     for frame in frames():
         if not is_library(frame.f_code.co_filename):
             return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
@@ -300,12 +303,12 @@ def call_site() -> str:
 
 
 def place() -> int:
-    """Return what is the same each time that the same lines lead here, library code included: a hash of the stack."""
+    """Return a hash of the stack, library code included: the same lines give the same number."""
     return hash(tuple((id(frame.f_code), frame.f_lineno) for frame in frames()))
 
 
 def of_jax() -> bool:
-    """Whether what is compiled here is one of JAX's own functions, such as an operation outside ``jax.jit``."""
+    """Return True if the function being compiled is one of JAX's own, such as an operation outside ``jax.jit``."""
     for frame in frames():
         code = frame.f_code
         if code.co_name == "cache_miss" and code.co_filename.endswith("pjit.py"):
@@ -326,7 +329,7 @@ def frames() -> Iterator[FrameType]:
 
 @cache
 def is_library(file: str) -> bool:
-    """Whether a file belongs to a package, to Python, or to none at all."""
+    """Return True if a file belongs to an installed package or to Python, or if the code has no file."""
     paths = sysconfig.get_paths()
     inside = (paths["stdlib"], paths["platstdlib"], _OURS)
     return file.startswith(("<frozen", "<string>", *inside)) or any(each in file for each in _LIBRARIES)

@@ -1,4 +1,4 @@
-"""A collector for a registry of prometheus-client, and a small server for where there is none."""
+"""A collector for a registry of prometheus-client, and a small HTTP server for processes that have no registry."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PORT = 9464
 
 
 class MetricsCollector:
-    """The metrics of this process's engine, read anew at each scrape. No engine is started for it.
+    """The metrics of this process's engine, read at each scrape. It does not start an engine.
 
         from prometheus_client import REGISTRY
         REGISTRY.register(MetricsCollector())
 
     Args:
-        vllm: whether the numbers are there under vLLM's names, too.
+        vllm: also give the numbers under vLLM's names.
 
     Raises:
         InstallationError: prometheus-client is not installed.
@@ -50,13 +50,13 @@ class MetricsCollector:
 
 
 class MetricsServer:
-    """A server that answers scrapes, until it is closed."""
+    """A server that answers Prometheus' scrapes until it is closed."""
 
     def __init__(self, url: str, server: Any, thread: Any) -> None:
         self.url, self._server, self._thread = url, server, thread
 
     def close(self) -> None:
-        """Answer no more. May be called twice."""
+        """Stop answering. A second call does nothing."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -73,10 +73,10 @@ def start_metrics_server(
         start_metrics_server(9464)
 
     Args:
-        port: where. 0: one that is free, which ``url`` of what is returned says.
-        host: which of the machine's addresses. Only this machine can ask by default.
-        vllm: whether the numbers are there under vLLM's names, too.
-        registry: what is shown. None: this engine alone.
+        port: the port. 0 takes a free one; ``url`` of the returned server says which.
+        host: the address to listen at. By default only this machine can connect.
+        vllm: also give the numbers under vLLM's names.
+        registry: the registry to serve. None serves this engine alone.
 
     Raises:
         InputError: the port is in use, or not possible.
@@ -102,7 +102,7 @@ def start_metrics_server(
         if error.errno == errno.EADDRINUSE:
             problem = f"port {port} of {host} is in use by another program. Take another one, or 0 for one that is free"
         elif error.errno == errno.EACCES:
-            problem = f"port {port} is not for everybody. Take one from 1024 on"
+            problem = f"port {port} needs special rights. Take one from 1024 on"
         else:
             problem = f"{host}:{port} cannot be listened at: {error.strerror or error}"
         raise InputError(f"start_metrics_server: {problem}.") from None

@@ -1,4 +1,4 @@
-"""Metrics as plain values: what each is called, what it means, and its samples, from an engine's report."""
+"""Metrics as plain values, made from an engine's report: the name of each, its meaning, and its samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHO = ("model", "scope", "app")
 
 @dataclass
 class Family:
-    """One metric, and its samples by labels: those of the same labels are added up."""
+    """One metric, and its samples by labels. Samples with the same labels are added up."""
 
     name: str  # without the "_total" of a counter
     kind: str  # "counter", "gauge" or "histogram"
@@ -34,13 +34,13 @@ class Family:
     distributions: dict[Labels, Distribution] = field(default_factory=dict)
 
     def add(self, value: float, *labels: str) -> Family:
-        """Add a number."""
+        """Add a number to the sample with these labels."""
         cut = tuple(label[:LONGEST] for label in labels)
         self.numbers[cut] = self.numbers.get(cut, 0.0) + value
         return self
 
     def spread(self, value: Distribution, *labels: str) -> Family:
-        """Add a distribution."""
+        """Add a distribution to the sample with these labels."""
         cut = tuple(label[:LONGEST] for label in labels)
         before = self.distributions.get(cut)
         self.distributions[cut] = value if before is None else before.plus(value)
@@ -48,7 +48,7 @@ class Family:
 
 
 def scope_label(scope: str) -> str:
-    """A tenant as it is shown: without the name, and always the same."""
+    """Return a tenant's label: a hash instead of the name, always the same."""
     return hashlib.sha256(scope.encode()).hexdigest()[:12] if scope and scope != OTHERS else scope
 
 
@@ -57,18 +57,18 @@ def who_labels(who: Who) -> Labels:
     return who.model, scope_label(who.scope), who.app
 
 
-LATENCIES = {  # what is in a report -> what it is called, and what it means
+LATENCIES = {  # key in a report -> name and help text of the metric
     "queue": ("gemma_jax_request_queue_seconds", "Time from submission until the prompt was begun."),
     "prefill": ("gemma_jax_request_prefill_seconds", "Time from there to the first token that the model chose."),
     "first_token": ("gemma_jax_time_to_first_token_seconds", "Time from submission to the first token."),
-    "token": ("gemma_jax_inter_token_seconds", "What each token behind the first one took."),
+    "token": ("gemma_jax_inter_token_seconds", "Time of each token after the first one."),
     "decode": ("gemma_jax_request_decode_seconds", "Time from the first token that the model chose to the end."),
     "total": ("gemma_jax_request_seconds", "Time from submission to the end."),
 }
 
 
 def families(report: Report | None) -> list[Family]:
-    """Return every metric. None: no engine is running, and there is little to say."""
+    """Return every metric. With None, no engine is running, and most have no samples."""
     found = [Family("gemma_jax_engine_up", "gauge", "Whether an engine is running.").add(report is not None)]
     for part in (_requests, _programs, _memory, _guards):
         found += part(report)
@@ -208,14 +208,14 @@ def kv_usage(report: Report) -> float:
 
 
 def process_bytes() -> int | None:
-    """What this process takes of the machine's memory. None: this system does not say."""
+    """Return the bytes of this process's resident memory; None where the system has no /proc."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
 def of_model(series: Iterable[tuple[Who, SeriesView]]) -> dict[str, list[SeriesView]]:
-    """Return what requests came to by model alone."""
+    """Return the requests' series by model, for all scopes and applications."""
     found: dict[str, list[SeriesView]] = {}
     for who, view in series:
         found.setdefault(who.model, []).append(view)

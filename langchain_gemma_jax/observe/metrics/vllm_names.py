@@ -1,4 +1,4 @@
-"""Names of vLLM's for the same numbers, for dashboards, routers and autoscalers that know those."""
+"""vLLM's names for the engine's numbers, for dashboards, routers and autoscalers that are written for those names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.observe.metrics.families import CANCELLED, WELL, Family, kv_usage, of_model
 
 LABELS = ("model_name", "engine")
-ALL = "(all)"  # what is known of the engine as a whole, where it serves several models
+ALL = "(all)"  # the model's name for numbers of the whole engine, when it serves several models
 
 LATENCIES = {
     "vllm:time_to_first_token_seconds": "first_token",
@@ -21,7 +21,7 @@ LATENCIES = {
 
 
 def vllm_families(report: Report | None) -> list[Family]:
-    """Return the metrics that vLLM's users expect, as far as this engine has what they mean."""
+    """Return those of vLLM's metrics that have a meaning for this engine."""
     running = Family("vllm:num_requests_running", "gauge", "Requests that run.", LABELS)
     waiting = Family("vllm:num_requests_waiting", "gauge", "Requests that wait.", LABELS)
     usage = Family("vllm:kv_cache_usage_perc", "gauge", "The share of the KV memory in use, from 0 to 1.", LABELS)

@@ -1,5 +1,5 @@
 """Tests that fail when a cost comes back: pytest's side of the guards.
 
-``langchain_gemma_jax_pytest``, beside the package, loads it when it is asked for. Runs in the thread in which pytest
+The module ``langchain_gemma_jax_pytest`` loads it when pytest's options ask for it. Runs in the thread in which pytest
 runs tests. It may import ``observe.jax_code`` and the engine.
 """

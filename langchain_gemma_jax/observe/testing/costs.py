@@ -1,4 +1,4 @@
-"""What JAX cost a test, and what it may cost."""
+"""JAX's costs of a test, the limits on them, and the meter that counts them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from langchain_gemma_jax.observe.jax_code.guard import guard
 
 @dataclass(frozen=True)
 class CostsOfTest:
-    """What JAX cost a test, in its own code and in the engine."""
+    """JAX's costs of a test, in its own code and in the engine."""
 
     compiles: int = 0
     compile_s: float = 0.0
-    transfer_bytes: int = 0  # that were copied though nobody asked for it
+    transfer_bytes: int = 0  # copied without an explicit jax.device_put or jax.device_get
     trips: dict[str, int] = field(default_factory=dict)  # of guards, by kind
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What JAX may cost a test; None: as much as it likes."""
+    """Limits on JAX's costs of a test; None means no limit."""
 
     max_compiles: int | None = None
     max_transfer_bytes: int | None = None
@@ -37,10 +37,10 @@ class Limits:
 
     @classmethod
     def of(cls, given: tuple[object, ...], named: Mapping[str, object]) -> Limits:
-        """Return the limits that a marker has.
+        """Return the limits of a marker, from its arguments.
 
         Raises:
-            InputError: it has others, or what is no limit.
+            InputError: the marker has other arguments, or a value that is no limit.
         """
         known = [each.name for each in dataclasses.fields(cls)]
         if given or set(named) - set(known):
@@ -53,7 +53,7 @@ class Limits:
         return cls(**cast("Mapping[str, Any]", named))
 
     def passed_by(self, costs: CostsOfTest) -> Iterator[str]:
-        """Yield what costs more than it may."""
+        """Yield a message for each limit that the costs exceed."""
         if self.max_compiles is not None and costs.compiles > self.max_compiles:
             yield (
                 f"XLA compiled {costs.compiles} programs, and the test may have {self.max_compiles}. Give every call "
@@ -61,7 +61,7 @@ class Limits:
             )
         if self.max_transfer_bytes is not None and costs.transfer_bytes > self.max_transfer_bytes:
             yield (
-                f"{show_bytes(costs.transfer_bytes)} were copied though nobody asked for it, and the test may have "
+                f"{show_bytes(costs.transfer_bytes)} were copied implicitly, and the test may have "
                 f"{show_bytes(self.max_transfer_bytes)}. Use jax.device_put once, and keep what it returns."
             )
         if self.max_cold_start_s is not None and costs.compile_s > self.max_cold_start_s:
@@ -78,7 +78,7 @@ class Meter:
         self._app = app
         self._guard = guard(app=app)
         self._engine = running_engine()
-        self._told: list[Tripped] = []
+        self._trips: list[Tripped] = []
 
     def __enter__(self) -> Self:
         self._before = (0, 0.0) if self._engine is None else _compiled(self._engine)
@@ -94,14 +94,14 @@ class Meter:
             self._leave()
 
     def costs(self) -> CostsOfTest:
-        """Return what it was."""
+        """Return the test's costs."""
         own, engine = self._guard.report(), running_engine()
         compiles, seconds = (0, 0.0) if engine is None else _compiled(engine)
         if engine is self._engine:
             compiles, seconds = compiles - self._before[0], seconds - self._before[1]
-        trips = [*own.trips, *(each for each in self._told if each not in own.trips)]
+        trips = [*own.trips, *(each for each in self._trips if each not in own.trips)]
         by_kind = Counter(each.guard for each in trips)
-        if engine is not None and engine is not self._engine:  # it was started meanwhile, and tells by itself
+        if engine is not None and engine is not self._engine:  # it was started in the test: read its own counters
             for each, apps in engine.guards.trips.copied().items():
                 by_kind[each] = max(by_kind[each], apps.get(self._app, 0))
         nbytes = sum(each.nbytes for each in trips if each.guard == "transfer")
@@ -114,10 +114,10 @@ class Meter:
 
     def _note(self, record: Tripped) -> None:
         if record.app == self._app:
-            self._told.append(record)
+            self._trips.append(record)
 
 
 def _compiled(engine: Engine) -> tuple[int, float]:
-    """Return the programs that an engine compiled so far, and the seconds that it took."""
+    """Return the number of programs that an engine compiled so far, and the seconds that took."""
     report = engine.report()
     return report.compiles, report.compile_s

@@ -20,25 +20,25 @@ FORMAT = 1
 
 
 class Watch:
-    """Measures tests, in the process that runs them; writes the report, in the one that pytest was started in."""
+    """Measures tests in the process that runs them, and writes the report in the process that pytest was started in."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._files: list[str] = config.getoption("--gemma-jax-report")
         self._tests: list[dict[str, Any]] = []
-        for name in self._files:  # now, and not when all tests have run
+        for name in self._files:  # checked now, and not after all tests have run
             try:
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
                 with Path(name).open("a", encoding="utf-8"):
-                    """It can be written to."""
+                    pass
             except OSError as error:
                 raise pytest.UsageError(f"--gemma-jax-report: {name} cannot be written: {error.strerror}") from None
 
     def check(self, items: list[pytest.Item]) -> None:
-        """See that the markers of all tests say what can be meant.
+        """Check the markers of all tests.
 
         Raises:
-            UsageError: one does not.
+            UsageError: one has arguments that are no limits.
         """
         for item in items:
             self._limits(item)
@@ -63,7 +63,7 @@ class Watch:
         return found
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a test cost, wherever it ran."""
+        """Keep a test's costs, from whichever process ran it."""
         said = {name.removeprefix(PREFIX): value for name, value in report.user_properties if name.startswith(PREFIX)}
         if report.when == "call" and said:
             said["trips"] = json.loads(str(said["trips"]))
@@ -71,7 +71,7 @@ class Watch:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the reports."""
-        if hasattr(self._config, "workerinput"):  # of xdist: the process that started this one writes them
+        if hasattr(self._config, "workerinput"):  # a worker of xdist: the process that started it writes the reports
             return
         for name in self._files:
             file = Path(name)
@@ -102,7 +102,7 @@ def summary(tests: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def markdown(tests: list[dict[str, Any]]) -> str:
-    """Return the report as a table, what costs most first."""
+    """Return the report as a table, the most expensive test first."""
     sums = summary(tests)["sums"]
     trips = sum(sums["trips"].values())
     lines = [
@@ -118,7 +118,7 @@ def markdown(tests: list[dict[str, Any]]) -> str:
     ]
     for test in sorted(tests, key=lambda each: (-sum(each["trips"].values()), -each["compile_s"], each["app"])):
         app = test["app"].replace("|", "\\|")
-        told = ", ".join(f"{kind} {count}" for kind, count in test["trips"].items()) or "-"
+        tripped = ", ".join(f"{kind} {count}" for kind, count in test["trips"].items()) or "-"
         numbers = f"{test['compiles']} | {test['compile_s']:.2f} | {test['transfer_bytes']}"
-        lines.append(f"| `{app}` | {test['outcome']} | {numbers} | {told} |")
+        lines.append(f"| `{app}` | {test['outcome']} | {numbers} | {tripped} |")
     return "\n".join(lines)

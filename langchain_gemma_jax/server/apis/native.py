@@ -15,7 +15,7 @@ from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
 from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
-from langchain_gemma_jax.engine.host.hearing import hearer
+from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
@@ -64,7 +64,7 @@ class Native:
             InputError: what is asked is not possible.
         """
         heard: deque[Warning] = deque()
-        hearer.set(heard.append)  # in this thread's copy of the context
+        warning_sink.set(heard.append)  # in this thread's copy of the context
         messages = messages_in(body.get("messages"))
         asked = caller.checked(options_in(body.get("options")))
         return self._lines(heard, body, messages, asked)
@@ -72,7 +72,7 @@ class Native:
     async def _lines(
         self, heard: deque[Warning], body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
     ) -> AsyncGenerator[bytes, None]:
-        hearer.set(heard.append)  # in this request's task: what is warned of is about its caller's call
+        warning_sink.set(heard.append)  # in this request's task: what is warned of is about its caller's call
         async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
             async for each in told:
                 yield _lines_of(heard) + _line(each)

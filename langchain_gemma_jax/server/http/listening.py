@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.private.claims import Hold, give_back, try_hold
+from langchain_gemma_jax.private.file_locks import Hold, give_back, try_hold
 from langchain_gemma_jax.private.folder import Folder, UnsafeFolderError, open_folder
 
 LONGEST = 107 if sys.platform.startswith("linux") else 103  # bytes of a socket's path, as the systems have it

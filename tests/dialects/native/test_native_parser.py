@@ -169,7 +169,7 @@ def test_what_can_be_understood(body, expected):
         ("{a:}", "a value should be where '}' is"),
         ("{:1}", "a key and a colon"),
         ("{,a:1}", "a key and a colon"),
-        ("{a:1}b", "something behind the arguments"),
+        ("{a:1}b", "something after the arguments"),
         ("{a:[1}]", "a comma or a bracket"),
         ("{a:[,1]}", "a value should be where ','"),
         ('{a:<|"|>x', "ends before its arguments do"),

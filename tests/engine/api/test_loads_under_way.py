@@ -168,15 +168,18 @@ def test_a_model_is_loaded_once_at_a_time_however_many_gave_up(engine_of, folder
     slow = Slow()
     engine._loader._files = slow.files
     slow.wait = lambda _=None: slow.gate.wait()  # as one inside XLA: it does not look
-    for _ in range(3):
-        with in_time("fetching"):
-            engine.load(folders[0], timeout=LIMIT)
-    assert slow.calls == len(loaders()) == 1
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
-    patient.start()
-    assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
-    slow.gate.set()
+    try:
+        for _ in range(3):
+            with pytest.raises(DeadlineError):
+                engine.load(folders[0], timeout=LIMIT)
+        assert until(lambda: slow.calls)
+        assert slow.calls == len(loaders()) == 1
+        patient.start()
+        assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+    finally:
+        slow.gate.set()
     patient.join()
     assert [served.name for served in found] == ["model-0"]
     assert slow.calls == 1, "it goes on for whoever has come since"
@@ -196,8 +199,9 @@ def test_who_joins_a_load_that_was_given_up_and_ends_has_it_begun_anew(engine_of
         raise ConnectionError("its connection was closed, as it was to stop")
 
     engine._loader._files = FilesAround(opening=fails_first)
-    with in_time("fetching"):
+    with pytest.raises(DeadlineError):
         engine.load(folders[0], timeout=LIMIT)
+    assert until(lambda: slow.calls)
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
     patient.start()
@@ -338,7 +342,7 @@ def test_seconds_for_room_limit_nothing_else(engine_of, folders):
 
 def test_the_parts_of_a_time():
     parts, inside = Parts(), Parts()
-    assert parts.told(0.0, 1.0) == ""
+    assert parts.text(0.0, 1.0) == ""
     inside._began = [(5.0, "fetching", None), (11.0, "reading", None)]
     parts._began = [
         (10.0, "getting ready", None),
@@ -346,7 +350,7 @@ def test_the_parts_of_a_time():
         (12.0, "encoding", None),
         (12.5, "loading", inside),
     ]
-    assert parts.told(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
+    assert parts.text(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
     with ExitStack() as stack:
         stack.enter_context(pytest.raises(DeadlineError, match=r"^The time was up after 0\.\d s\. "))
         wait_for(_never(), Clock(0.0))

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, seconds, tokens
+from langchain_gemma_jax.engine.base.checks import (
+    check_place,
+    checked_prompt,
+    checked_sampling,
+    checked_timeout,
+    checked_token_count,
+)
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
@@ -84,12 +90,12 @@ def test_whose_it_is_and_how_much_of_it_is_a_system_prompt():
 
 
 def test_numbers_of_tokens_and_seconds():
-    assert tokens(1) == 1
+    assert checked_token_count(1) == 1
     for count in (0, -3, True, 2.0, "9", None):
         with pytest.raises(InputError, match="max_context: expected a whole number"):
-            tokens(count)
+            checked_token_count(count)
     for given in (0, 2.5, np.float32(2.5), np.int64(3)):
-        assert seconds(given) == float(given)
+        assert checked_timeout(given) == float(given)
     for given in (-0.1, float("nan"), float("inf"), 2**31, True, "5", None):
         with pytest.raises(InputError, match="timeout: expected seconds"):
-            seconds(given)
+            checked_timeout(given)

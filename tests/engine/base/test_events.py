@@ -8,11 +8,11 @@ ROUTED = StepRouted("light", switched=False, escalated=False)
 def test_a_reader_gets_the_records_of_its_kind_until_it_has_enough():
     events, seen = Events(), []
     enough = events.subscribe(StepRouted, seen.append)
-    events.tell("another kind of record")
-    events.tell(ROUTED)
+    events.publish("another kind of record")
+    events.publish(ROUTED)
     enough()
     enough()
-    events.tell(ROUTED)
+    events.publish(ROUTED)
     assert seen == [ROUTED]
 
 
@@ -25,7 +25,7 @@ def test_what_one_reader_raises_reaches_neither_the_engine_nor_the_other_readers
     events.subscribe(StepRouted, fail)
     events.subscribe(StepRouted, seen.append)
     with caplog.at_level(logging.WARNING):
-        events.tell(ROUTED)
+        events.publish(ROUTED)
     assert seen == [ROUTED]
     assert "StepRouted records raised ValueError" in caplog.text
     assert "secret" not in caplog.text
@@ -40,6 +40,6 @@ def test_a_reader_may_leave_while_it_is_told_something():
 
     enough = events.subscribe(StepRouted, once)
     events.subscribe(StepRouted, seen.append)
-    events.tell(ROUTED)
-    events.tell(ROUTED)
+    events.publish(ROUTED)
+    events.publish(ROUTED)
     assert seen == [ROUTED] * 3

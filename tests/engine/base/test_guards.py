@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.base import guards as module
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.base.guards import KINDS, Asking, CompileCost, Guards, GuardWarning, Policies
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.host.hearing import hearer
+from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.errors import GuardError, InputError
 
 
@@ -23,7 +23,7 @@ def guards(**settings: object) -> Guards:
 
 
 def request(**values: object) -> SimpleNamespace:
-    plain = {"app": "", "guards": None, "hears": None, "deadline": None, "model": SimpleNamespace(name="gemma")}
+    plain = {"app": "", "guards": None, "warn_to": None, "deadline": None, "model": SimpleNamespace(name="gemma")}
     progress = SimpleNamespace(watched=False, cold=False)
     return SimpleNamespace(asked=SimpleNamespace(**{**plain, **values}), progress=progress)
 
@@ -46,7 +46,7 @@ def test_warn_counts_and_warns():
 def test_who_hears_of_a_call_is_warned_instead_of_this_process(recwarn):
     heard: list[Warning] = []
     context = copy_context()
-    context.run(hearer.set, heard.append)
+    context.run(warning_sink.set, heard.append)
     warning = guards(guards="warn")
     asker = context.run(warning.asked_by, "mine", None)
     warning.trip("recompile", "a reason", asker)  # as in the thread that owns the engine
@@ -130,12 +130,12 @@ def test_a_model_that_comes_back_too_often_within_a_minute_trips_the_residency_g
     def ask() -> None:
         watching.begins(request(app="agent"), lambda: 0, lambda: CompileCost(0.0))
 
-    events.tell(ModelLoaded("gemma", 1.0))  # the first time
+    events.publish(ModelLoaded("gemma", 1.0))  # the first time
     for ago in (70, 65, 30, 20):
-        events.tell(ModelEvicted("gemma", 10, 0.1))
-        events.tell(ModelLoaded("gemma", 1.0, at=now - ago))
+        events.publish(ModelEvicted("gemma", 10, 0.1))
+        events.publish(ModelLoaded("gemma", 1.0, at=now - ago))
     ask()
-    events.tell(ModelLoaded("gemma", 1.0))
+    events.publish(ModelLoaded("gemma", 1.0))
     with pytest.raises(GuardError, match="gemma was evicted and loaded again 3 times within a minute, more than 2"):
         ask()
     ask()

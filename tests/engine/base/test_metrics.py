@@ -121,11 +121,11 @@ def test_what_happens_to_models_is_counted_by_model_from_any_thread():
 
     def happen() -> None:
         for _ in range(200):
-            events.tell(ProgramMade("a", "step", 0.5, fetched=False))
-            events.tell(ProgramMade("a", "step", 0.25, fetched=True))
-            events.tell(ModelLoaded("b", 2.0))
-            events.tell(ModelEvicted("b", 10, 0.1))
-            events.tell(Refused(1, "b", "", ""))
+            events.publish(ProgramMade("a", "step", 0.5, fetched=False))
+            events.publish(ProgramMade("a", "step", 0.25, fetched=True))
+            events.publish(ModelLoaded("b", 2.0))
+            events.publish(ModelEvicted("b", 10, 0.1))
+            events.publish(Refused(1, "b", "", ""))
 
     threads = [threading.Thread(target=happen) for _ in range(4)]
     for thread in threads:
@@ -137,5 +137,5 @@ def test_what_happens_to_models_is_counted_by_model_from_any_thread():
     assert tally.refused == 800
     assert len(tally.compiles) == 256
     for number in range(500):
-        events.tell(ModelLoaded(f"model {number}", 1.0))
+        events.publish(ModelLoaded(f"model {number}", 1.0))
     assert len(tally.by_model) == MOST_SERIES + 1

@@ -9,6 +9,8 @@ import pytest
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
+from langchain_gemma_jax.models.loading.open_model import ModelFiles
+from langchain_gemma_jax.models.loading.opened import Opened
 
 
 @pytest.fixture(params=[True, False])
@@ -42,11 +44,12 @@ def test_two_that_overlap_leave_it_as_it_was(was):
 def test_a_model_is_loaded_in_it():
     seen = []
 
-    def loader(*_: object, **__: object) -> None:
-        seen.append(gc.isenabled())
-        raise FileNotFoundError
+    class Files(ModelFiles):
+        def open(self, *_: object, **__: object) -> Opened:
+            seen.append(gc.isenabled())
+            raise FileNotFoundError
 
-    engine = Engine(Settings(), loader)
+    engine = Engine(Settings(), Files())
     try:
         with pytest.raises(FileNotFoundError):
             engine.load("nowhere/at-all")

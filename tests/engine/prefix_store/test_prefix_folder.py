@@ -15,7 +15,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache import warning
 from langchain_gemma_jax.engine.prefix_store import prefix_folder
-from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private.file_locks import give_back, take, try_hold
 from langchain_gemma_jax.private.folder import open_folder
 from tests.compile_cache.faults import BROKEN, FULL, QUOTA, READ_ONLY
 from tests.engine.prefix_store.example_prefixes import found_right, put, store_in

@@ -66,12 +66,12 @@ def test_the_error_says_what_the_time_went_into_and_what_to_do(now):
 
 def test_what_was_over_before_the_call_is_not_told(now):
     parts = Parts()
-    assert (parts.last, parts.told(0, 1)) == ("", "")
+    assert (parts.last, parts.text(0, 1)) == ("", "")
     parts.now("downloading for somebody else")
     now[0] += 30
     parts.now("reading")
     now[0] += 2
-    assert parts.told(now[0] - 1, now[0]) == "1.0 s reading"
+    assert parts.text(now[0] - 1, now[0]) == "1.0 s reading"
 
 
 def both(steps, clock):

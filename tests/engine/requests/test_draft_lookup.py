@@ -164,7 +164,7 @@ def test_only_the_last_tokens_are_known():
         found.extend([at % 90])
         found.propose()
         assert len(found._ids) <= 50
-        assert all(len(index) <= 50 for index in found._behind.values())
+        assert all(len(index) <= 50 for index in found._following.values())
     found.extend([3, 4, 5, 6, 3, 4, 5])
     assert found.propose()[:4] == (6, 3, 4, 5)
 
@@ -205,7 +205,7 @@ def test_the_index_of_a_long_prompt_is_made_quickly_and_costs_nothing_before():
         found[-1].propose()
 
     assert effort(propose, 0.08) < 0.08  # 20 ms
-    assert len(found[-1]._behind[3]) > 32_000
+    assert len(found[-1]._following[3]) > 32_000
 
 
 def test_a_token_takes_the_same_time_in_a_long_context_as_in_a_short_one():

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -22,12 +23,15 @@ from langchain_gemma_jax.errors import (
     TensorMismatchError,
     TokenizerError,
     UnsafeCheckpointError,
+    UnsupportedModelError,
 )
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsSource
 from langchain_gemma_jax.models.configuration.abstract import abstract, total_bytes, walk
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.hub import download as hub
 from langchain_gemma_jax.models.loading import opened_gemma
 from langchain_gemma_jax.models.loading.load import load, load_again
+from langchain_gemma_jax.models.loading.opened_gemma import check_divisible
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.seams.params import leaves
 from langchain_gemma_jax.models.seams.placement import SingleDevice
@@ -327,7 +331,8 @@ WATCH = """
     from pathlib import Path
 
     from langchain_gemma_jax.errors import UnsafeCheckpointError
-    from langchain_gemma_jax.models.loading.load import load, load_again
+    from langchain_gemma_jax.models.loading.opened_gemma import check_divisible
+from langchain_gemma_jax.models.loading.load import load, load_again
 
     seen = []
 
@@ -365,3 +370,14 @@ def test_no_code_that_comes_with_a_model_ever_runs(folder):
     assert not sprung.exists()
     pickle.loads((folder / "pytorch_model.bin").read_bytes())
     assert sprung.exists(), "the canary works"
+
+
+def test_matrices_whose_packed_numbers_change_their_format_within_a_head_are_not_divided():
+    config = config_from_hf(CONFIG, "x")
+    whole = abstract(config, "float32")
+    check_divisible(whole)
+    for name in ("qkv", "gate_up"):
+        layers = [dict(layer) for layer in whole["layers"]]
+        layers[1][name] = replace(layers[1][name], sections=())
+        with pytest.raises(UnsupportedModelError, match="within heads or within a gate"):
+            check_divisible(whole | {"layers": layers})

@@ -79,7 +79,7 @@ def test_costs_that_come_back_fail_the_test_and_are_reported(tmp_path):
     )
     assert "4 failed, 2 passed" in ended.stdout, ended.stdout + ended.stderr
     assert "XLA compiled 3 programs, and the test may have 0. Give every call" in ended.stdout
-    assert "16 B were copied though nobody asked for it, and the test may have 0 B" in ended.stdout
+    assert "16 B were copied implicitly, and the test may have 0 B" in ended.stdout
     assert "and the test may wait 0 s. Warm up" in ended.stdout
     report = json.loads((tmp_path / "r" / "costs.json").read_text())
     found = {test["app"].partition("::")[2]: test for test in report["tests"]}

@@ -1,7 +1,7 @@
-"""Locks on files: who is writing a file or compiling a program, across threads and processes.
+"""Locks on files: they say who is writing a file or compiling a program, across threads and processes.
 
-The system drops a lock when its holder dies, however it dies, so nobody waits for the dead. A lock belongs to one
-opening of a file, so threads of a process exclude each other as processes do.
+The system drops a lock when its holder dies, however it dies, so a dead holder blocks nothing. A lock belongs to one
+open file description, so threads of one process exclude each other as processes do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.05
 
 
 class Hold:
-    """An open file of which this is the only holder."""
+    """An open file that is locked by this holder alone."""
 
     __slots__ = ("fd",)
 
@@ -25,7 +25,7 @@ class Hold:
         _holds.add(self)
 
     def release(self) -> None:
-        """Let the next one have it. Once is enough; in a child that was forked meanwhile it does nothing."""
+        """Drop the lock. A second call does nothing, and neither does a call in a child that was forked since."""
         _holds.discard(self)
         fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -35,19 +35,19 @@ class Hold:
 _holds: set[Hold] = set()
 
 
-def _let_go_in_child() -> None:
-    """A forked child has copies of the open files, and would keep their locks alive after the parent's death."""
+def _close_in_child() -> None:
+    """Close a forked child's copies of the locked files: they would keep the locks alive after the parent's death."""
     while _holds:
         hold = _holds.pop()
         fd, hold.fd = hold.fd, -1
         os.close(fd)
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def try_hold(folder: Folder, name: str, flags: int) -> Hold | None:
-    """Open a file and lock it. None: another one holds it, or deleted it while it was opened.
+    """Open a file and lock it. Return None if another holder has it, or deleted it while it was being opened.
 
     Raises:
         OSError: it cannot be opened, or this file system has no locks.
@@ -57,7 +57,7 @@ def try_hold(folder: Folder, name: str, flags: int) -> Hold | None:
         if flags & os.O_CREAT:
             os.fchmod(fd, 0o600)  # whatever the umask took
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(fd), folder.stat(name)):  # who held it before may have deleted it
+        if os.path.samestat(os.fstat(fd), folder.stat(name)):  # the holder before may have deleted it
             return Hold(fd)
     except (BlockingIOError, FileNotFoundError):
         pass
@@ -69,7 +69,7 @@ def try_hold(folder: Folder, name: str, flags: int) -> Hold | None:
 
 
 def take(folder: Folder, name: str, patience: float) -> Hold | None:
-    """Be the one who does what the name stands for. None: another one still did after ``patience`` seconds."""
+    """Take the lock of this name, waiting up to ``patience`` seconds. Return None if another holder still has it."""
     deadline = time.monotonic() + patience
     wait = _FIRST_WAIT
     while True:
@@ -83,7 +83,7 @@ def take(folder: Folder, name: str, patience: float) -> Hold | None:
 
 
 def give_back(folder: Folder, name: str, hold: Hold) -> None:
-    """Delete the file while it is still held, so that none is left behind and none of a later holder is deleted."""
+    """Delete a lock's file and drop the lock. The file is deleted while held, so a later holder's is never deleted."""
     try:
         if hold.fd >= 0:
             folder.remove(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.private.claims import give_back, take, try_hold
+from langchain_gemma_jax.private.file_locks import give_back, take, try_hold
 from langchain_gemma_jax.private.folder import open_folder
 from tests.compile_cache import several
 from tests.compile_cache.faults import FULL
