@@ -76,7 +76,7 @@ async def test_the_event_loop_is_free_while_tokens_come(chat_of):
 
     found = await turns_of(all_of_them())
     assert found.longest < SHORT
-    assert not found.ran("langchain_gemma_jax/engine/loop/")
+    assert not found.ran("langchain_gemma_jax/engine/device/")
 
 
 @pytest.mark.long

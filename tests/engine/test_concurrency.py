@@ -232,7 +232,7 @@ async def test_an_event_loop_is_not_held_up(small, rng):
 
     found = await turns_of(ask())
     assert found.longest < SHORT
-    assert not found.ran("langchain_gemma_jax/engine/loop/")
+    assert not found.ran("langchain_gemma_jax/engine/device/")
 
 
 @pytest.mark.long

@@ -224,7 +224,7 @@ def test_whoever_waits_for_a_link_is_stopped(server):
 
     def hanging(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:  # noqa: A002
         asked.set()
-        told.wait(60)
+        told.wait(300)
         return []
 
     ways = [("/", LinkReader(resolve=hanging), asked.is_set), ("/slow-body", READER, lambda: bool(server.asked))]

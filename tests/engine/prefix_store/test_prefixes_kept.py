@@ -321,7 +321,7 @@ def test_encrypted_prefixes_are_those_of_one_key(started, place, tmp_path, rng):
     engine, served = started(prefix_key_file=keys[0])
     wanted = engine.submit(served, prompt, greedy(4), system=SYSTEM).result().ids
     quiet(engine, 2)
-    kept = engine._owner.call(lambda: jax.device_get(kv_store_of(engine).index.residents[0].handle.layers[2].keys))
+    kept = engine._owner.call(lambda: jax.device_get(kv_store_of(engine).index.residents[0].handle.layers[1].keys))
     needle = kept[0, 0, 5].tobytes()
     engine.close(30)
     assert not any(needle in path.read_bytes() for path in place.glob("*.prefix"))
