@@ -44,7 +44,7 @@ class ExampleRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate()
 
     def run(self, file: Path, folder: Path, seconds: float) -> Done:
         """Run a file in a folder, which keeps what it prints.

@@ -46,7 +46,6 @@ def python(script: str, *flags: str, first_on_path: Path | str = "") -> subproce
         env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 

@@ -51,7 +51,7 @@ FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=240)  # kernels are compiled
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # kernels are compiled
     (path,) = folder.iterdir()
     return zipfile.ZipFile(path)
 
@@ -184,7 +184,6 @@ esac
                 env={"PATH": str(self.bin), **environment},
                 capture_output=True,
                 text=True,
-                timeout=30,
                 check=False,
             )
 
@@ -319,8 +318,6 @@ def test_set_up_says_which_version_is_missing_and_what_to_do(checkout):
 
 
 def test_make_help_lists_every_target():
-    result = subprocess.run(
-        ["make", "help"], cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=30, check=True
-    )
+    result = subprocess.run(["make", "help"], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True)
     listed = {line.split()[1] for line in result.stdout.splitlines()}
     assert {"demo", "test", "lint", "parity", "bench"} <= listed

@@ -22,7 +22,7 @@ def in_a_thread(work):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join()
     return given[0]
 
 

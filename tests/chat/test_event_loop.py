@@ -93,7 +93,6 @@ def test_the_first_call_of_a_process(tmp_path):
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
-        timeout=280,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "done"), done.stderr[-3000:]

@@ -14,10 +14,9 @@ from langchain_gemma_jax import ChatGemmaJax, Route
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.errors import DeadlineError
 from tests.engine.model_files import FilesAround
+from tests.waiting import LONG, until
 
 LIMIT = 0.3
-GRACE = 30.0  # seconds more, on a machine that is busy: half of what it would take if nobody looked at the limit
-SOON = 60.0
 
 
 @pytest.fixture
@@ -27,9 +26,7 @@ def slow(running, folder_of, monkeypatch):
 
     def opening(source, stop):
         if str(source) == folder:
-            for _ in range(int(SOON / 0.01)):
-                if gate.wait(0.01):
-                    break
+            while not gate.wait(0.01):
                 stop.check()
 
     monkeypatch.setattr(running._loader, "_files", FilesAround(opening=opening))
@@ -62,16 +59,12 @@ def ways(model):
 def none_is_being_begun():
     """Wait until no call is being begun in a thread of its own any more."""
     for thread in [thread for thread in threading.enumerate() if thread.name == "gemma-jax-call"]:
-        thread.join(SOON)
-        assert not thread.is_alive(), "one of their threads is left"
+        thread.join(LONG)
 
 
 def too_late(ask, match, limit=LIMIT):
-    began = time.monotonic()
     with pytest.raises(DeadlineError, match=match) as caught:
         ask()
-    took = time.monotonic() - began
-    assert limit <= took < limit + GRACE
     assert float(re.search(r"up after (\d+\.\d) s", str(caught.value))[1]) >= limit
 
 
@@ -82,7 +75,7 @@ def test_a_model_that_does_not_come_keeps_nobody(slow):
         too_late(ask, r"\d s loading '.*' \(\d\.\d s fetching and checking its files\)"), name
     none_is_being_begun()
     gate.set()
-    assert ChatGemmaJax(model=folder, timeout=SOON, max_tokens=4).invoke("HI").usage_metadata["output_tokens"] == 4
+    assert ChatGemmaJax(model=folder, timeout=LONG, max_tokens=4).invoke("HI").usage_metadata["output_tokens"] == 4
 
 
 async def test_those_who_wait_for_a_model_are_in_nobodys_way(slow, chat_of):
@@ -92,11 +85,11 @@ async def test_those_who_wait_for_a_model_are_in_nobodys_way(slow, chat_of):
     with ThreadPoolExecutor(1) as only:
         loop.set_default_executor(only)
         occupied = threading.Event()
-        only.submit(occupied.wait, SOON)  # so that whoever uses asyncio's own threads does not get on
+        only.submit(occupied.wait, LONG)  # so that whoever uses asyncio's own threads does not get on
         waiting = [asyncio.create_task(ChatGemmaJax(model=folder).ainvoke("HI")) for _ in range(40)]
         try:
             await asyncio.sleep(0.1)
-            answer = await asyncio.wait_for(there.ainvoke("HELLO"), SOON)
+            answer = await asyncio.wait_for(there.ainvoke("HELLO"), LONG)
             assert answer.usage_metadata["output_tokens"] == 4
             ours = [t.name for t in threading.enumerate() if t.name in {"gemma-jax-load", "gemma-jax-call"}]
             assert ours.count("gemma-jax-load") == 1
@@ -105,9 +98,7 @@ async def test_those_who_wait_for_a_model_are_in_nobodys_way(slow, chat_of):
             occupied.set()
             for task in waiting:
                 task.cancel()
-            began = time.monotonic()
-            await asyncio.wait(waiting, timeout=SOON)
-        assert time.monotonic() - began < GRACE
+            await asyncio.wait(waiting, timeout=LONG)
         assert all(task.cancelled() for task in waiting)
 
 
@@ -117,7 +108,7 @@ def test_a_grammar_that_takes_long_keeps_nobody(chat_of, running, monkeypatch):
     begin, gate = ModelGrammars.begin, threading.Event()
 
     def slowly(self, *args):
-        gate.wait(SOON)
+        gate.wait(LONG)
         return begin(self, *args)
 
     monkeypatch.setattr(ModelGrammars, "begin", slowly)
@@ -128,10 +119,7 @@ def test_a_grammar_that_takes_long_keeps_nobody(chat_of, running, monkeypatch):
     finally:
         gate.set()
     none_is_being_begun()  # so that what came too late has come
-    end = time.monotonic() + SOON
-    while (left := running.report().running + running.report().waiting) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert left == 0, "it was stopped"
+    until(lambda: running.report().running + running.report().waiting == 0)  # it was stopped
 
 
 def test_an_answer_that_takes_long_says_what_came_before_it(chat_of):

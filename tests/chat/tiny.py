@@ -58,6 +58,9 @@ def _with_markers(tokenizer: dict[str, object], dialect: str) -> dict[str, objec
     for marker in MARKERS[dialect]:
         vocabulary[marker] = len(vocabulary)
         tokenizer["added_tokens"].append({"id": vocabulary[marker], "content": marker} | how)  # type: ignore[attr-defined]
+    # All formats have vocabularies of one size, so that their programs are the same.
+    for number in range(len(MARKERS[dialect]), max(map(len, MARKERS.values()))):
+        vocabulary[f"<unused{number}>"] = len(vocabulary)
     return tokenizer
 
 

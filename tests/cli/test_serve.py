@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.cli.serving import serve
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.server.readiness import Readiness
+from tests.waiting import LONG, until
 
 
 class Loading:
@@ -24,14 +24,14 @@ class Loading:
         self.asked: list[object] = []
 
     def load(self, model: str, *, timeout: float | None) -> str:
-        self.may_load.wait(30)
+        self.may_load.wait(LONG)
         if self.failure is not None:
             raise self.failure
         return model
 
     def warmup(self, served: str, **how: object) -> None:
         self.asked.append((served, how))
-        self.may_warm.wait(30)
+        self.may_warm.wait(LONG)
 
     def close(self, timeout: float) -> bool:
         return True
@@ -48,11 +48,8 @@ def loading(monkeypatch):
     return loading
 
 
-def until(readiness: Readiness, pending: dict[str, str]) -> None:
-    end = time.monotonic() + 30
-    while readiness.pending != pending:
-        assert time.monotonic() < end, readiness.pending
-        time.sleep(0.005)
+def until_pending(readiness: Readiness, pending: dict[str, str]) -> None:
+    until(lambda: readiness.pending == pending)
 
 
 def test_what_is_pending_is_said_until_all_is_there(loading):
@@ -62,9 +59,9 @@ def test_what_is_pending_is_said_until_all_is_there(loading):
     readiness.begin()
     readiness.begin()
     engine.may_load.set()
-    until(readiness, {"a": "programs", "b": "weights"})
+    until_pending(readiness, {"a": "programs", "b": "weights"})
     engine.may_warm.set()
-    until(readiness, {})
+    until_pending(readiness, {})
     assert engine.asked == [(name, {"max_context": 512, "progress": False}) for name in "ab"]
 
 
@@ -73,7 +70,7 @@ def test_weights_are_enough_if_that_is_said(loading):
     engine.may_load.set()
     readiness = Readiness(("a",), warmup=False)
     readiness.begin()
-    until(readiness, {})
+    until_pending(readiness, {})
     assert engine.asked == []
 
 

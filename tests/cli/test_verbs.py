@@ -414,7 +414,7 @@ def test_bash_completes_verbs_and_options(own, capsys):
         'try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gemma_jax; echo "${COMPREPLY[@]}"; }\n'
         "try gemma-jax mo; try gemma-jax cache v; try gemma-jax run --sch; try gemma-jax models rm --y\n"
     )
-    ended = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
     assert ended.stdout.split("\n")[:4] == ["models", "verify", "--schema", "--yes"]
 
 

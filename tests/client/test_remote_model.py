@@ -221,7 +221,7 @@ def test_a_process_that_asks_imports_no_jax_and_little_else(tmp_path, monkeypatc
     with serving(tmp_path) as server:
         done = subprocess.run(
             [sys.executable, "-c", dedent(script), server.listening.shown],
-            cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+            cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert done.stdout == "Hello Hello\n[]\n", done.stderr
 

@@ -71,7 +71,6 @@ class Fresh:
             env=inherited | ours | environment,
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         self.stderr = result.stderr
@@ -293,7 +292,6 @@ def test_jax_is_met_however_it_is_imported(tmp_path):
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")

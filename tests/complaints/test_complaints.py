@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-import time
 from functools import reduce
 from operator import add
 
@@ -18,6 +17,7 @@ from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, en
 from langchain_gemma_jax.middleware import RepeatedCallMiddleware
 from tests.chat.tiny import towards_ends
 from tests.dialects.vocabulary import tokenizer
+from tests.waiting import until
 
 CALL = '<|tool_call>call:weather{city:<|"|>Rome<|"|>}<tool_call|><|tool_response>'
 SCHEMA = {
@@ -152,10 +152,7 @@ def test_an_answer_is_the_same_after_the_model_has_left_and_come_back(chat_of):
     first = model.invoke("HELLO AGAIN")
     served = engine().load(model.model)
     engine().evict(served)
-    deadline = time.monotonic() + 60
-    while engine().status(model.model).resident and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not engine().status(model.model).resident
+    until(lambda: not engine().status(model.model).resident)
     assert model.invoke("HELLO AGAIN").content == first.content
 
 

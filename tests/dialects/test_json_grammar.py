@@ -10,10 +10,10 @@ import pytest
 
 from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.errors import SchemaError
+from tests.counted import lines
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
 from tests.dialects.walks import check, constraints, takes, tokens_of, walk
-from tests.machine_speed import effort
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
@@ -228,7 +228,7 @@ def test_recursion_ends_so_that_no_reader_of_json_gives_up():
     assert not all(map(rule.take, tokens_of(deepest)))
 
 
-def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second_of_a_quiet_machine():
+def test_a_schema_of_two_hundred_properties_is_compiled_in_a_few_steps_each():
     kinds = [STRING, INTEGER, {"type": "boolean"}, {"enum": ["a", "b"]}, {"anyOf": [STRING, {"type": "null"}]}]
     json_grammar({"type": "object", "properties": {"warm": STRING}})
     attempts = itertools.count()
@@ -239,7 +239,7 @@ def test_a_schema_of_two_hundred_properties_takes_less_than_a_tenth_of_a_second_
         grammar = json_grammar({"type": "object", "properties": properties, "required": [f"p{attempt}_7"]})
         assert constraints().of(grammar, frozenset(), forces=True)
 
-    assert effort(compile_anew, 0.1) < 0.1
+    assert lines(compile_anew) < 200 * 2000
 
 
 def test_grammars_of_the_same_things_are_equal():

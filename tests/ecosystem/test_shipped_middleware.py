@@ -155,7 +155,7 @@ def test_files_and_a_shell(agent, tmp_path):
     found, *_ = agent([call("shell", f"command:{quoted('cat bell.txt')}"), "Done."], shell, tools=())
     assert "ding" in found[-2].text
     for reader in set(threading.enumerate()) - before:
-        reader.join(5)
+        reader.join()
     gc.collect()  # here, and not in the next test
 
 

@@ -15,7 +15,6 @@ import math
 import random
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -317,9 +316,8 @@ def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
         engine.evict(served)
         while engine._owner.models.known[served].entry.state is not State.ABSENT:
             engine._owner.call(lambda: None)
-        until = time.monotonic() + 60  # the owner thread may still have its runner in hand
-        while (gone := on_each())[1:] != [0] * (len(jax.devices()) - 1) and time.monotonic() < until:
-            settle(engine)
+        while (gone := on_each())[1:] != [0] * (len(jax.devices()) - 1):
+            settle(engine)  # the owner thread may still have its runner in hand
         with engine.hold(served):
             found.append([*gone, *on_each()])
     return [list(each) for each in {tuple(each) for each in found[1:]}]

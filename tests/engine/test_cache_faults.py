@@ -56,7 +56,7 @@ class Home:
     def serve_warned(self, root: Path, *arguments: str) -> dict[str, object]:
         """The same of one that warns, once."""
         process = self.start(root, *(arguments or (TURNS,)), warnings="default")
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate()
         assert process.returncode == 0, err
         assert err.count("CompileCacheWarning: ") == 1, err
         assert len(err.splitlines()) == 2, f"more than the warning, and the line that it comes from: {err}"
@@ -206,7 +206,7 @@ def test_programs_that_are_whole_but_cannot_be_loaded_are_compiled_anew(home, ca
     for name in files(cache):
         if name.startswith("program/"):
             assert store.put(name, b"what another release of JAX would write", label=name, seconds=1.0)
-    out, err = home.start(cache, TURNS, "user").communicate(timeout=120)
+    out, err = home.start(cache, TURNS, "user").communicate()
     found = home.right(json.loads(out))
     assert found["misses"] == 4
     assert err.count("could not be loaded and is made anew") == len(err.splitlines()) == 4
@@ -219,18 +219,19 @@ def test_programs_that_are_whole_but_cannot_be_loaded_are_compiled_anew(home, ca
 def killed(home: Home, root: Path, chance: random.Random, together: int, longest: float) -> tuple[int, int]:
     """Have processes killed that start together: at a moment, or at a call that changes a file. How many of each."""
     at_calls = [chance.random() < 1 / 3 for _ in range(together)]
-    began = time.monotonic()
     processes = [
         home.start(root, TURNS, "user", *([f"dies={chance.randrange(1, 150)}"] if at_call else []))
         for at_call in at_calls
     ]
-    moments = [float("inf") if at_call else began + chance.uniform(0.3, longest) for at_call in at_calls]
+    moments = [float("inf") if at_call else chance.uniform(0.3, longest) for at_call in at_calls]
     found = [0, 0]
+    gone = 0.0
     for moment, process, at_call in sorted(zip(moments, processes, at_calls, strict=True), key=lambda one: one[0]):
         if not at_call:
-            time.sleep(max(0.0, moment - time.monotonic()))
+            time.sleep(moment - gone)
+            gone = moment
             process.kill()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         assert err == ""
         assert process.returncode in {0, -signal.SIGKILL}
         if process.returncode == 0:
@@ -246,9 +247,7 @@ def damaged_entries(root: Path) -> list[str]:
 
 
 def healed(home: Home, root: Path) -> None:
-    began = time.monotonic()
     home.serve(root)
-    assert time.monotonic() - began < 60, "nobody waits for the dead"
     home.serve_warm(root)
 
 
@@ -439,12 +438,8 @@ def test_eight_processes_five_times(home, tmp_path):
 
 @slow
 def test_twenty_requests_with_a_process_each(home, tmp_path):
-    root, times, misses = tmp_path / "xla", [], []
+    root, misses = tmp_path / "xla", []
     for _ in range(20):
-        began = time.monotonic()
-        found = home.right(answer(home.start(root, "turns=1"), timeout=10))
-        times.append(time.monotonic() - began)
+        found = home.right(answer(home.start(root, "turns=1")))
         misses.append(found["misses"])
-    print(f"seconds: {', '.join(f'{one:.2f}' for one in times)}")  # noqa: T201
     assert misses == [4] + [0] * 19
-    assert max(times[1:]) < times[0]

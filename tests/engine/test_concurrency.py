@@ -13,7 +13,6 @@ import pytest
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.errors import BusyError, CancelledRequestError, DeadlineError
 from tests.engine.faults_support import (
-    LIMIT,
     SMALL,
     Holdings,
     assert_holds,
@@ -26,9 +25,8 @@ from tests.engine.faults_support import (
     slowed,
 )
 from tests.engine.tiny import settle, text
-from tests.heartbeat import FREE, least_lag
-
-pytestmark = pytest.mark.timeout(250)
+from tests.loop_turns import SHORT, turns_of
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -119,7 +117,7 @@ async def test_who_leaves_in_the_middle_changes_nothing_for_the_others(small, rn
 
     tasks = {index: asyncio.create_task(read(index)) for index in range(100)}
     with slowed(0.0005):
-        results = await asyncio.wait_for(asyncio.gather(*tasks.values(), return_exceptions=True), LIMIT)
+        results = await asyncio.gather(*tasks.values(), return_exceptions=True)
     for index, result in enumerate(results):
         if index in cancelled:
             assert isinstance(result, asyncio.CancelledError) or result == plain[index]
@@ -232,7 +230,9 @@ async def test_an_event_loop_is_not_held_up(small, rng):
         for _ in range(2):
             await asyncio.gather(*(engine.submit(served, prompt, greedy(40)).aresult() for prompt in prompts))
 
-    assert await least_lag(ask) < FREE
+    found = await turns_of(ask())
+    assert found.longest < SHORT
+    assert not found.ran("langchain_gemma_jax/engine/device/")
 
 
 @pytest.mark.long
@@ -296,20 +296,15 @@ def test_a_deadline_ends_a_request_wherever_it_is(small, rng, kind):
         if kind == "queued":
             others = [engine.submit(served, text(rng, 3), greedy(60)) for _ in range(4)]
         prompt, limit = text(rng, 120 if kind == "reading" else 3), 1.5 if kind == "generating" else 0.3
-        began = time.monotonic()
         generation = engine.submit(served, prompt, greedy(8 if kind == "reading" else 100), timeout=limit)
         pieces = []
         with pytest.raises(DeadlineError, match=r"deadline passed \d+\.\d s after submission"):
             pieces.extend(iter(generation))
-        assert limit <= time.monotonic() - began < LIMIT
         assert bool(pieces) == (kind == "generating")
         if kind == "queued":
             for other in others:
                 other.cancel()
-        until = time.monotonic() + LIMIT
-        while (engine.report().running or engine.report().waiting) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert (engine.report().running, engine.report().waiting) == (0, 0), "its row is free"
+        until(lambda: (engine.report().running, engine.report().waiting) == (0, 0))  # its row is free
     with pytest.raises(DeadlineError):
         generation.result()
     idle_memory_dropped(engine)
@@ -324,9 +319,7 @@ def test_a_deadline_ends_a_request_that_nobody_reads(small, rng, kind):
     with slowed(0.02):
         others = [engine.submit(served, text(rng, 3), greedy(100)) for _ in range(4 if kind == "queued" else 0)]
         unread = engine.submit(served, text(rng, 3), greedy(100), timeout=0.2)
-        until = time.monotonic() + LIMIT
-        while engine.report().requests == done and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: engine.report().requests > done)
         report = engine.report()
         assert (report.requests - done, report.running, report.waiting) == (1, len(others), 0)
         others.clear()
@@ -345,13 +338,12 @@ def test_a_deadline_is_kept_and_the_report_true_while_a_program_is_compiled(smal
     def compile_for_long(key: tuple[object, ...]) -> None:
         if key[0] == "read" and not compiling.is_set():
             compiling.set()
-            go_on.wait(LIMIT)
+            go_on.wait(300)
 
     with slowed(0.0, compile_for_long):
         first = engine.submit(served, [10, 11], greedy(3))
-        assert compiling.wait(LIMIT)
+        assert compiling.wait()
         queued = engine.submit(served, [10, 12], greedy(3), timeout=0.2)
-        began = time.monotonic()
         with pytest.raises(DeadlineError):
             queued.result()
 
@@ -362,7 +354,6 @@ def test_a_deadline_is_kept_and_the_report_true_while_a_program_is_compiled(smal
             asyncio.run(wait())
         report = engine.report()
         assert (report.running, report.waiting) == (1, 2)
-        assert time.monotonic() - began < LIMIT / 2, "nobody waits for the compiler"
         go_on.set()
         assert len(first.result().ids) == 3
     settle(engine)

@@ -19,9 +19,7 @@ from langchain_gemma_jax.errors import ReentrantCallError
 from langchain_gemma_jax.reentry import Inside
 from tests.chat.tiny import SAMPLED, tiny_folder
 from tests.engine.child import run
-from tests.engine.faults_support import LIMIT, SMALL, assert_works, greedy, slowed
-
-pytestmark = pytest.mark.timeout(180)
+from tests.engine.faults_support import SMALL, assert_works, greedy, slowed
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +330,7 @@ def test_a_thread_is_refused_only_while_it_is_inside():
     def twice() -> None:
         with inside.here():
             thread.start()
-            thread.join(LIMIT)
+            thread.join()
             with inside.here():
                 raise AssertionError("this one may not")
 
@@ -387,7 +385,7 @@ def test_a_log_handler_that_asks_a_model_is_refused_and_stops_nothing(served, ca
     with slowed(0.02):
         unread = engine.submit(served, [10, 13], greedy(60))
         for call in calls:
-            for run_there in (engine._owner.call, lambda work: engine._owner.background.submit(work).result(LIMIT)):
+            for run_there in (engine._owner.call, lambda work: engine._owner.background.submit(work).result()):
                 handler = Calling(call)
                 logger.addHandler(handler)
                 try:

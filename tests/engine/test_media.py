@@ -233,12 +233,12 @@ def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
     def run(key, *args, **kwargs):
         if key[0] == "encode_layer":
             begun.set()
-            assert go_on.wait(60)
+            assert go_on.wait(300)
         return real(key, *args, **kwargs)
 
     runner.device.run = run
     generation = engine.submit(served, prompt, greedy(3))
-    assert begun.wait(60)
+    assert begun.wait()
     generation.cancel()
     go_on.set()
     with pytest.raises(Exception, match="cancelled"):

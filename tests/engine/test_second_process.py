@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.engine.fresh_process import answer, start
 from tests.seeing_folder import write_seeing
-
-pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +82,7 @@ def test_what_changes_a_program_changes_its_name(tiny_folder, cache, first):
 @pytest.mark.slow
 def test_a_process_for_each_request_is_no_compile_for_each_request(tiny_folder, cache, first):
     for _ in range(3):
-        began = time.monotonic()
-        assert answer(start(tiny_folder, cache, "turns=1"), timeout=10)["compiled"] == 0
-        assert time.monotonic() - began < 10
+        assert answer(start(tiny_folder, cache, "turns=1"))["compiled"] == 0
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ import pytest
 
 from tests.engine.two_devices import start
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.mark.long
 def test_a_chunk_and_a_step_give_on_two_devices_what_they_give_on_one(tiny_folder):

@@ -159,7 +159,7 @@ def settle(engine: Engine) -> None:
     engine._owner.call(lambda: None)
     for thread in threading.enumerate():
         if thread.name == "gemma-jax-background":
-            thread.join(30)
+            thread.join()
 
 
 def kv_store_of(engine: Engine) -> KvStore:

@@ -75,7 +75,6 @@ def start(folder: Path, cache: Path | str, *names: str) -> dict[str, Any]:
         env=os.environ | settings,
         capture_output=True,
         text=True,
-        timeout=200,
         check=False,
     )
     if done.returncode != 0 or done.stderr:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from langchain_gemma_jax.grammar.schema.validation import violation
+from tests.counted import lines
 
 LEAVES = [
     {"type": "integer", "minimum": 0, "exclusiveMaximum": 4},
@@ -88,7 +88,6 @@ def test_old_drafts_and_patterns_of_javascript(asked, given, valid):
 
 
 def test_nobody_makes_it_take_long():
-    begun = time.process_time()
     for pattern in (
         r"^(a+)+$",
         r"^(a|aa)+$",
@@ -100,9 +99,8 @@ def test_nobody_makes_it_take_long():
         violation("a" * 5000 + "!", {"pattern": pattern})
     deep: dict[str, object] = {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}
     wide = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}] * 50}, "b": {"not": {"anyOf": [True] * 50}}}, **deep}
-    violation([[[1] * 1000] * 50], {"items": wide | {"items": wide}})
+    assert lines(lambda: violation([[[1] * 1000] * 50], {"items": wide | {"items": wide}})) < 1_000_000
     nested: object = 1
     for _ in range(3000):
         nested = [nested]
     assert violation(nested, {"items": {"$ref": "#"}}) is not None
-    assert time.process_time() - begun < 10

@@ -156,7 +156,6 @@ def test_the_environment_says_what_runs(wanted, tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
         check=True,
     )
     variant, value, words = ended.stdout.strip().split(" ", 2)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 import tracemalloc
 from collections.abc import Callable, Iterable
 
 from langchain_gemma_jax.errors import GemmaJaxError
 
-MOST_BYTES, MOST_SECONDS, MOST_WORDS = 64 << 20, 5.0, 2000  # the last: characters of what is said
+MOST_BYTES, MOST_WORDS = 64 << 20, 2000  # the last: characters of what is said
 
 
 def check_damaged(seeds: Iterable[int], damage: Callable[[random.Random], None], opened: Callable[[], object]) -> None:
@@ -19,13 +18,12 @@ def check_damaged(seeds: Iterable[int], damage: Callable[[random.Random], None],
         for seed in seeds:
             damage(random.Random(seed))
             tracemalloc.reset_peak()
-            said, before, began = "", tracemalloc.get_traced_memory()[0], time.process_time()
+            said, before = "", tracemalloc.get_traced_memory()[0]
             try:
                 opened()
             except GemmaJaxError as error:
                 said = str(error)
             assert tracemalloc.get_traced_memory()[1] - before < MOST_BYTES, seed
-            assert time.process_time() - began < MOST_SECONDS, seed
             assert len(said) < MOST_WORDS, seed
     finally:
         tracemalloc.stop()

@@ -12,6 +12,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,7 @@ def test_prometheus_takes_the_rules_and_they_say_what_they_should(tmp_path):
     (tmp_path / "rules_test.yaml").write_text(told)
     for arguments in (["check", "rules", RULES], ["test", "rules", "rules_test.yaml"]):
         command = [PROMTOOL, *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "SUCCESS" in done.stdout
 
@@ -170,7 +171,7 @@ def test_a_real_prometheus_scrapes_a_running_agent(running_of, tiny_model, tmp_p
         assert asked(port, "gemma_jax:deploying") is not None
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait()
         server.close()
 
 
@@ -182,18 +183,14 @@ def free_port() -> int:
 
 def query(port: int, expression: str) -> list:
     address = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address) as answer:
         return json.load(answer)["data"]["result"]
 
 
-def asked(port: int, expression: str) -> float | None:
+def asked(port: int, expression: str) -> float:
     """The value of an expression, as soon as there is one."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
+    while True:
+        with suppress(OSError):
             if found := query(port, expression):
                 return float(found[0]["value"][1])
-        except OSError:
-            pass
         time.sleep(0.25)
-    return None

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import threading
-import time
 import warnings
 from contextvars import copy_context
 from xml.etree import ElementTree as ET
@@ -22,6 +21,7 @@ from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.errors import GuardError, InputError
 from langchain_gemma_jax.observe.jax_code.entrances import Entrances
 from langchain_gemma_jax.observe.jax_code.guard import SHAPES, guard
+from tests.counted import lines
 
 ONES = jax.device_put(np.ones(4, np.float32))
 MEGABYTE = np.ones(2**18, np.float32)
@@ -326,14 +326,11 @@ def step_that_is_fine() -> None:
 ON_DEVICE = on_device(4)
 
 
-def test_a_watched_call_is_not_much_slower():
-    """A rough limit: what is watched goes through Python, which takes some hundred microseconds a call."""
+def test_a_watched_call_takes_few_steps_more():
+    """What is watched goes through Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         WARM(ON_DEVICE)
         with guard():
             WARM(ON_DEVICE)
-            began = time.thread_time()
-            for _ in range(20):
-                WARM(ON_DEVICE)
-            assert time.thread_time() - began < 2.0
+            assert lines(lambda: WARM(ON_DEVICE)) < 2000

@@ -125,7 +125,7 @@ def test_an_exporter_that_hangs_or_raises_holds_up_no_request(running_of, tiny_m
 
     class Slow(SpanExporter):
         def export(self, _):
-            release.wait(200)  # longer than a test may take, if somebody waited for it
+            release.wait(300)  # longer than a test may take, if somebody waited for it
             raise OSError("the collector is gone")
 
         def shutdown(self):

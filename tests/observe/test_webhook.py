@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +17,7 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.observe import webhook as module
 from langchain_gemma_jax.observe.webhook import ADVICE, Webhook
 from tests.engine.faults_support import greedy
+from tests.waiting import LONG
 
 
 def trip(guard: str = "transfer", app: str = "billing", policy: str = "warn") -> Tripped:
@@ -37,7 +37,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.hang.wait(30)
+                outer.hang.wait(300)
                 status = outer.answers.pop(0) if outer.answers else 200
                 if status == 200:
                     outer.got.append(json.loads(body))
@@ -73,7 +73,7 @@ def test_each_form_is_what_its_receiver_expects(receiver):
     for options in ({"kind": "slack"}, {"kind": "pagerduty", "routing_key": "key"}, {"kind": "json"}):
         sender = Webhook(receiver.url, **options)
         sender(trip(app="<!channel>", policy="raise"))
-        assert sender.flush(20)
+        assert sender.flush(LONG)
         assert sender.counts.sent == 1
     slack, pagerduty, plain = receiver.got
     assert slack == {"text": f"transfer guard was tripped by &lt;!channel&gt;. {ADVICE['transfer']}"}
@@ -89,7 +89,7 @@ def test_each_form_is_what_its_receiver_expects(receiver):
 def test_details_are_told_where_that_is_asked_for(receiver):
     sender = Webhook(receiver.url, details=True)
     sender(trip())
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert "the reason (agent.py:3 in run)" in receiver.got[0]["summary"]
 
 
@@ -100,13 +100,13 @@ def test_the_same_is_told_once_in_a_while_and_not_too_many_at_all(receiver, monk
     for _ in range(50):
         sender(trip())
     sender(trip(app="search"))
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert [each["app"] for each in receiver.got] == ["billing", "search"]
     now += 41
     sender(trip())  # which is told again, as the third one within a minute
     for number in range(10):
         sender(trip(app=f"app {number}"))
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert len(receiver.got) == 3
     counts = sender.counts
     assert (counts.sent, counts.repeated, counts.limited, counts.dropped) == (3, 49, 10, 0)
@@ -116,16 +116,16 @@ def test_a_receiver_that_fails_is_asked_again_and_then_given_up(receiver, caplog
     sender = Webhook(receiver.url, tries=3, again_after=0)
     receiver.answers = [500, 503, 200]
     sender(trip())
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     receiver.answers = [500, 500, 500]
     sender(trip())
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     receiver.answers = [404]
     sender(trip())  # which another try would not change
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     receiver.answers = [302]
     sender(trip())  # nobody is followed elsewhere
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert (sender.counts.sent, sender.counts.dropped, receiver.answers) == (1, 3, [])
     assert "status 500" in caplog.text
     assert "a-secret" not in caplog.text + repr(sender)
@@ -138,13 +138,12 @@ def test_a_receiver_that_hangs_holds_up_no_request_and_what_waits_is_limited(rec
     engine = running_of(guards="callback", on_trip=lambda _: None)
     stop = engine.on_trip(sender)
     served = engine.serve(tiny_model)
-    began = time.monotonic()
     for _ in range(20):
         engine.guards.trip("transfer", "for this test")
-    assert time.monotonic() - began < 25, "nobody waits for an answer, which takes 30"
+    assert not receiver.hang.is_set(), "nobody has waited for an answer"
     assert engine.submit(served, [60, 61], greedy(2)).result().generated_tokens == 2
     stop()
-    assert sender.flush(30)
+    assert sender.flush(LONG)
     counts = sender.counts
     assert counts.dropped == 20
     assert counts.sent == counts.waiting == 0
@@ -167,7 +166,7 @@ def test_a_receiver_that_answers_a_byte_at_a_time_is_given_up():
         dripping.start()
         sender = Webhook(f"http://127.0.0.1:{listening.getsockname()[1]}/", tries=1, timeout=0.4)
         sender(trip())
-        assert sender.flush(20)
+        assert sender.flush(LONG)
         over.set()
         dripping.join()
     assert (sender.counts.sent, sender.counts.dropped) == (0, 1)
@@ -180,14 +179,14 @@ def test_who_is_closed_sends_nothing_more(receiver):
         sender(trip())
     sender.close()
     sender(trip())
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert sender.counts.dropped == 4
 
 
 def test_a_receiver_that_is_not_there_is_an_alert_that_is_dropped():
     sender = Webhook("http://127.0.0.1:1/x", tries=2)
     sender(trip())
-    assert sender.flush(20)
+    assert sender.flush(LONG)
     assert sender.counts.dropped == 1
 
 

@@ -154,8 +154,8 @@ def test_a_program_begins_when_all_have_made_it():
         assert (told["do"], told["key"], ran) == ("ready", ["read", 16], [])
         follows.send({"do": "ready", "answers": told["number"]})
         assert follows.receive()[0]["do"] == "run"
-        running.result(10)
-        threads.submit(begin).result(10)
+        running.result()
+        threads.submit(begin).result()
         assert follows.receive()[0]["do"] == "run"  # which is asked once
         assert len(ran) == 2
         other = HostPrograms(leader, "of a model").beside(("read", 64), lambda: ran.append("the other"))
@@ -163,7 +163,7 @@ def test_a_program_begins_when_all_have_made_it():
         assert follows.receive()[0]["do"] == "ready"
         follows.close()
         with pytest.raises(HostLostError, match="Host 1 of the group is lost"):
-            waiting.result(10)
+            waiting.result()
     assert len(ran) == 2
 
 
@@ -177,19 +177,19 @@ def test_followers_come_to_their_leader_and_strangers_do_not():
         stranger = threads.submit(group._to_leader, plan(port, 1, OTHER, 3))
         leader = threads.submit(group._followers, plan(port, 0, hosts=3))
         with pytest.raises(HostLostError):
-            stranger.result(20)
+            stranger.result()
         with socket.create_connection(("127.0.0.1", port + 1)):
             pass  # and says nothing
         with pytest.raises(InstallationError, match=r"it is number 4, and those .* waits for are 1, 2"):
             group._to_leader(plan(port, 4, hosts=5))
         followers = [threads.submit(group._to_leader, plan(port, number, hosts=3)) for number in (2, 1)]
-        ends = leader.result(20)
+        ends = leader.result()
         for number, end in enumerate(ends, 1):
             end.send({"do": "you", "number": number})
         for number, follower in zip((2, 1), followers, strict=True):
             told: dict[str, object] = {"do": "beat"}
             while told["do"] == "beat":
-                told, _ = follower.result(20).receive()
+                told, _ = follower.result().receive()
             assert told == {"do": "you", "number": number}
         for end in (*ends, *(follower.result() for follower in followers)):
             end.close()
@@ -310,7 +310,7 @@ def test_other_versions_are_refused_at_both_ends(monkeypatch):
         ends = [threads.submit(group._to_leader, plan(port, 1)), threads.submit(lead)]
         for end in ends:
             with pytest.raises(InstallationError, match="Install the same on all hosts"):
-                end.result(20)
+                end.result()
 
 
 def test_who_does_not_come_is_named(monkeypatch):

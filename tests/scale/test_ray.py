@@ -21,6 +21,7 @@ from langchain_gemma_jax import ChatGemmaJax, ServerUnreachableError
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.wire.message_forms import messages_out
 from tests.serving import asked
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 CONVERSATIONS, TURNS = 12, 5
@@ -64,7 +65,7 @@ class Cluster:
     def end(self) -> None:
         try:
             self.tell("end")
-            self._process.wait(60)
+            self._process.wait()
         finally:
             self._process.kill()
             self._process.communicate()
@@ -140,7 +141,7 @@ def test_conversations_stay_outlive_their_replica_and_lose_nothing(cluster):
         time.sleep(0.5)
         os.kill(killed, signal.SIGKILL)
         for each in under_way:
-            assert all(answer.text for answer in each.result(120))
+            assert all(answer.text for answer in each.result())
     assert sum(talk.retried for talk in talks) >= 1, "it was killed in the middle of a call"
     assert all(talk.retried <= 1 for talk in talks)
     others = [talk for talk in talks if homes[talk.session] != killed]
@@ -165,14 +166,7 @@ def test_conversations_stay_outlive_their_replica_and_lose_nothing(cluster):
             cluster.hears("updated")
         finally:
             updated.set()
-        counts = [each.result(120) for each in under_way]
+        counts = [each.result() for each in under_way]
     after = {cluster.replica_of(talk.session) for talk in talks}
     assert after.isdisjoint(before)
     print(f"{sum(counts)} calls during the update, none lost; asked twice after the kill: {[t.retried for t in talks]}")  # noqa: T201
-
-
-def until(holds, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.5)

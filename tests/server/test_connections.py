@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,11 @@ from langchain_gemma_jax.server.http.connections import bounded_by
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from tests.own_engine import own_engine
 from tests.serving import asked, connected, serving
+from tests.waiting import until
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 HELLO = b'{"model": "scripted", "stream": true, "messages": [{"role": "user", "content": "Hi"}]}'
 SHORT = ServerLimits(head_s=0.3, body_s=0.3, stalled_s=0.3, drain_s=1)
-
-
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def descriptors() -> int:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +32,7 @@ def started(place: Path, *, words: int, pause: float, drain: float = 5) -> Itera
             yield process
         finally:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate()
 
 
 class Streaming(threading.Thread):
@@ -43,7 +42,6 @@ class Streaming(threading.Thread):
         super().__init__(daemon=True)
         self.model, self.begun, self.text = model, threading.Event(), ""
         self.error: Exception | None = None
-        self.ended_at = 0.0
         self.start()
 
     def run(self) -> None:
@@ -53,7 +51,6 @@ class Streaming(threading.Thread):
                 self.begun.set()
         except Exception as error:  # noqa: BLE001
             self.error = error
-        self.ended_at = time.monotonic()
         self.begun.set()
 
 
@@ -63,15 +60,14 @@ def test_a_server_that_is_killed_and_one_that_is_told_to_end(tmp_path):
     model = ChatGemmaJax(server=f"unix:{place}")
     with started(place, words=2000, pause=0.02) as process:
         streams = [Streaming(model) for _ in range(4)]
-        assert all(each.begun.wait(60) for each in streams)
-        at = time.monotonic()
+        assert all(each.begun.wait() for each in streams)
         process.kill()
         for each in streams:
-            each.join(60)
+            each.join()
             assert type(each.error) is ServerUnreachableError
             assert each.error.is_retryable
-            assert each.ended_at - at < 30, "and not when the answer, of 40 s, would have ended"
-        process.wait(30)
+            assert len(each.text) < 2000, "and not when the answer would have ended"
+        process.wait()
         with pytest.raises(ServerUnreachableError, match=f"Start one: gemma-jax serve --socket {place}"):
             model.invoke("Hi")
     # The dead one's socket is replaced. Answers of this one take a second, and some have no more time than that.
@@ -79,22 +75,22 @@ def test_a_server_that_is_killed_and_one_that_is_told_to_end(tmp_path):
         assert model.invoke("Hi").text == "x" * 40
         assert asked(f"unix:{place}", "/ready")[0] == 200
         streams = [Streaming(model) for _ in range(32)]
-        assert all(each.begun.wait(60) for each in streams)
+        assert all(each.begun.wait() for each in streams)
         process.send_signal(signal.SIGTERM)
         for each in streams:
-            each.join(30)
+            each.join()
             assert (each.error, each.text) == (None, "x" * 40)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
         assert process.stderr.read() == ""
         assert list(tmp_path.iterdir()) == []
     with started(place, words=2000, pause=0.02, drain=0.3) as process:
         stream = Streaming(model)
-        assert stream.begun.wait(60)
+        assert stream.begun.wait()
         process.send_signal(signal.SIGTERM)
-        stream.join(30)
+        stream.join()
         assert type(stream.error) is DeadlineError
         assert "told to end" in str(stream.error)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
 
 
 def test_a_server_in_a_thread_ends_with_its_block(tmp_path, monkeypatch):

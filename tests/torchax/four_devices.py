@@ -31,7 +31,6 @@ def start(folder: Path, *counts: int) -> dict[str, Any]:
         env=os.environ | settings,
         capture_output=True,
         text=True,
-        timeout=600,
         check=False,
     )
     if done.returncode != 0:

@@ -124,7 +124,6 @@ def test_what_torch_held_is_given_back(tmp_path):
         env=os.environ | {"PYTHONPATH": str(RESIDENT.parents[2]), "GEMMA_JAX_COMPILE_CACHE": "off"},
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     )
     found = json.loads(done.stdout)

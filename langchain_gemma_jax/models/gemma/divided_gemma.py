@@ -168,7 +168,7 @@ class MeshTeamwork(Teamwork):
     """The collective operations of one device of a mesh. To be used inside ``shard_map``."""
 
     def __init__(self, where: DeviceGrid, specs: Any) -> None:
-        """``specs``: the model's tree, with an ``ArraySpec`` for each array; the plan has checked that it divides."""
+        """``specs``: the model's tree, with an ``ArraySpec`` for each array, which was checked when it was planned."""
         self._where, self._specs = where, specs
 
     def ways(self, name: str, layer: int | None = None) -> int:

@@ -178,11 +178,11 @@ def test_the_traffic_ends_when_it_is_told_to(findings, monkeypatch):
         time.sleep(0.001)
 
     monkeypatch.setattr(Traffic, "one", one)
-    monkeypatch.setattr(Traffic, "live_in_loop", lambda self, _seed: self.stop.wait(10))
+    monkeypatch.setattr(Traffic, "live_in_loop", lambda self, _seed: self.stop.wait(300))
     traffic = Traffic([A, B], {}, findings)
     before = threading.active_count()
     with soak.running(traffic, 1, findings):
-        assert begun.wait(10)
+        assert begun.wait()
         assert threading.active_count() == before + soak.THREADS + soak.LOOPS
     assert threading.active_count() == before
     assert findings.unexpected == []
@@ -199,7 +199,7 @@ def test_minutes_are_checked(given, capsys):
 def test_a_short_soak_compares_answers_and_finds_no_words_of_tenants():
     program = Path(soak.__file__)
     done = subprocess.run(
-        [sys.executable, str(program), "--minutes", "0.3"], capture_output=True, text=True, timeout=1800, check=False
+        [sys.executable, str(program), "--minutes", "0.3"], capture_output=True, text=True, check=False
     )
     assert "secrets where they must not be: 0" in done.stdout, done.stdout + done.stderr
     assert "greedy answers unlike those of a cold run: 0 of" in done.stdout

@@ -49,7 +49,6 @@ def test_a_smaller_vocabulary_is_the_beginning_of_the_whole(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_every_kind_of_process_gets_to_an_answer(tmp_path):
     files = tiny_gemma()
     config = CONFIG | {"max_position_embeddings": 64}

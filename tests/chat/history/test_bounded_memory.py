@@ -65,5 +65,5 @@ def test_another_thread_waits_for_its_turn():
         other.start()
         other.join(0.05)
         assert found == []
-    other.join(10)
+    other.join()
     assert found == [value(1)]

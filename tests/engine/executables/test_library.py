@@ -146,20 +146,20 @@ def test_whoever_makes_it_meanwhile_is_waited_for(library_of, monkeypatch):
 
     def slow(self, key):
         began.set()
-        assert go_on.wait(30)
+        assert go_on.wait(300)
         return compile_(self, key)
 
     monkeypatch.setattr(Library, "_compile", slow)
     making = threading.Thread(target=first.make, args=(EMPTY,))
     making.start()
-    assert began.wait(30)
+    assert began.wait()
     waiting = threading.Thread(target=second.make, args=(EMPTY,))
     waiting.start()
     waiting.join(0.3)
     assert waiting.is_alive()
     go_on.set()
-    making.join(30)
-    waiting.join(30)
+    making.join()
+    waiting.join()
     assert (counts(first), counts(second)) == ((0, 1), (1, 0))
 
 
@@ -170,16 +170,16 @@ def test_nobody_is_waited_for_for_ever(library_of, monkeypatch):
     def slow(self, key):
         if self is first:
             began.set()
-            assert go_on.wait(30)
+            assert go_on.wait(300)
         return compile_(self, key)
 
     monkeypatch.setattr(Library, "_compile", slow)
     making = threading.Thread(target=first.make, args=(EMPTY,))
     making.start()
-    assert began.wait(30)
+    assert began.wait()
     assert not second.make(EMPTY).loaded
     go_on.set()
-    making.join(30)
+    making.join()
 
 
 def test_what_is_needed_soon_is_handed_on_once(library_of):
@@ -333,7 +333,6 @@ def test_only_what_came_from_the_disk_is_distrusted(library_of, store, caplog):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, tiny_model, library_of, monkeypatch):
     from langchain_gemma_jax.engine.base.ladders import Ladders
     from langchain_gemma_jax.engine.executables import libraries

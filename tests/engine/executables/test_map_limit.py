@@ -88,7 +88,6 @@ def test_a_process_that_has_none_left_is_not_killed(tiny_folder):
         [sys.executable, "-c", USED_UP, str(tiny_folder)],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
         cwd=Path(__file__).parents[3],
     )

@@ -12,8 +12,7 @@ from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.errors import DeviceFailedError
 from tests.engine.tiny import settle, text
-
-PATIENCE = 60.0  # of a request that should not have to wait at all
+from tests.waiting import LONG
 
 
 class Workshop:
@@ -31,7 +30,7 @@ class Workshop:
     def make(self, key, common) -> ReadyProgram:
         self.made[key] += 1
         if self.held(key):
-            assert self.gate.wait(PATIENCE), f"{key} is still held"
+            assert self.gate.wait(LONG), f"{key} is still held"
         if self.broken(key):
             raise RuntimeError("it cannot be made")
         return common.make(key)
@@ -75,7 +74,7 @@ def engine_with(engine_of, workshop, monkeypatch, tiny_model):
 
 
 def answers(engine, served, asked):
-    generations = [engine.submit(served, prompt, how, timeout=PATIENCE) for prompt, how in asked]
+    generations = [engine.submit(served, prompt, how, timeout=LONG) for prompt, how in asked]
     return [generation.result().ids for generation in generations]
 
 
@@ -148,7 +147,7 @@ def test_a_long_prompt_is_read_in_the_chunks_that_are_there(engine_with, worksho
     workshop.gate.set()
     settle(engine)
     ran.clear()
-    assert engine.submit(served, long, how, scope="anew", timeout=PATIENCE).result().ids == slowly
+    assert engine.submit(served, long, how, scope="anew", timeout=LONG).result().ids == slowly
     assert 32 in {key[1] for key in ran if key[0] == "read"}
 
 
@@ -163,7 +162,7 @@ def test_a_first_prompt_waits_for_one_program_that_reads_it(engine_with, worksho
     workshop.gate.set()
     settle(engine)
     ran.clear()
-    assert engine.submit(served, prompt, how, scope="anew", timeout=PATIENCE).result().ids == first
+    assert engine.submit(served, prompt, how, scope="anew", timeout=LONG).result().ids == first
     assert [key[1] for key in ran if key[0] == "read"] == [32, 4]
     assert max(workshop.made.values()) == 1
 
@@ -180,7 +179,7 @@ def test_drafts_are_checked_as_soon_as_they_can_be(engine_with, workshop, rng):
 
     workshop.gate.set()
     settle(engine)
-    assert engine.submit(served, prompt, how, scope="anew", timeout=PATIENCE).result().ids == plainly
+    assert engine.submit(served, prompt, how, scope="anew", timeout=LONG).result().ids == plainly
     assert "verify" in {key[0] for key in ran}
 
 

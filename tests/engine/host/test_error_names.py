@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import traceback
 from types import SimpleNamespace
 
@@ -18,7 +17,8 @@ from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.host.error_names import MOST, named
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError
-from tests.engine.faults_support import LIMIT, SMALL, assert_works, greedy, in_threads, outcome, slowed
+from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads, outcome, slowed
+from tests.waiting import until
 
 SECRET = "canary-7f3a91"
 SCOPES = ("a", "b", "c")
@@ -47,10 +47,7 @@ def raised():
 
 
 def all_run(engine, count):
-    until = time.monotonic() + LIMIT
-    while engine.report().running < count and time.monotonic() < until:
-        time.sleep(0.005)
-    assert engine.report().running == count
+    until(lambda: engine.report().running == count)
 
 
 def test_an_error_is_named_without_its_text():
@@ -103,7 +100,7 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
         all_run(engine, len(SCOPES))
         monkeypatch.setattr(postprocess, "accept", end)
         errors = in_threads(len(SCOPES), lambda index: outcome(waiting[index]))
-    engine._owner.thread.wait(LIMIT)
+    engine._owner.thread.wait()
     assert {type(error) for error in errors} == {ClosedError}
     assert SECRET not in "".join(text for error in errors for text in traceback.format_exception(error))
     found = heard()

@@ -10,7 +10,7 @@ from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.prefix_store import prefix_store
 from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
-from tests.engine.prefix_store.test_prefixes_kept import wait_for
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -39,21 +39,21 @@ def test_nobody_waits_for_a_digest_that_was_never_made(store_of, tmp_path, monke
     def slowly(self, files, *, thoroughly):
         asked.append(thoroughly)
         if thoroughly:
-            go.wait(30)
+            go.wait(300)
         return digest_of(self, files, thoroughly=thoroughly)
 
     monkeypatch.setattr(prefix_store.PrefixFolder, "digest_of", slowly)
     found = store_of().of(files, lambda: "programs")
-    found.first_look.result(10)
+    found.first_look.result()
     assert (found.prefixes, found.never) == (None, False)
     go.set()
-    wait_for(lambda: found.prefixes is not None, "it was never made")
+    until(lambda: found.prefixes is not None)
     again = store_of().of(files, lambda: "programs")
-    again.first_look.result(10)
+    again.first_look.result()
     assert again.prefixes.names.family == found.prefixes.names.family
     assert asked == [False, True, False], "now it is remembered"
     other = store_of().of(files, lambda: "other programs")
-    other.first_look.result(10)
+    other.first_look.result()
     assert other.prefixes.names.family != found.prefixes.names.family
 
 
@@ -61,19 +61,19 @@ def test_a_model_whose_files_were_changed_has_none(store_of, tmp_path):
     files = model_in(tmp_path / "model")
     model_in(tmp_path / "model", b"others")
     found = store_of().of(files, lambda: "programs")
-    wait_for(lambda: found.never, "it was found all the same")
+    until(lambda: found.never)
     assert found.prefixes is None
 
 
 def test_no_more_waits_to_be_written_than_memory_is_for(store_of, monkeypatch):
     monkeypatch.setattr(prefix_store, "MOST_WAITING", 100)
     store, go, done = store_of(), threading.Event(), []
-    assert store.write(lambda: go.wait(30), 80), "the first one, however large"
+    assert store.write(lambda: go.wait(300), 80), "the first one, however large"
     assert store.write(lambda: done.append(1), 20)
     assert not store.write(lambda: done.append(2), 1)
     assert not store.idle
     go.set()
-    wait_for(lambda: store.idle, "it was never written")
+    until(lambda: store.idle)
     assert store.write(lambda: done.append(3), 1000)
     assert store.close(10)
     assert done == [1, 3], "closing waits for what is to be written"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from dataclasses import replace
 
 import jax
@@ -22,6 +21,7 @@ from tests.engine.faults_support import SMALL, Fault, assert_works, copied, gree
 from tests.engine.model_files import FilesOf
 from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
+from tests.waiting import until
 
 SYSTEM = 60
 SIZE = sequence_kv.sequence_bytes(CONFIGS["local and global"].cache_layout, CONTEXT, CONTEXT, "float32")
@@ -68,21 +68,14 @@ def known(engine):
     """Wait until it is known what the disk has."""
     for runner in engine._owner.models.runners.values():
         if (disk := runner.kv_store.disk_store) is not None:
-            wait_for(lambda: disk._there_is.prefixes is not None, "nothing is known")
-
-
-def wait_for(true, what, seconds=60.0):
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.002)
+            until(lambda: disk._there_is.prefixes is not None)
 
 
 def quiet(engine, files):
     """Wait until so many prefixes were written, and no more are."""
-    wait_for(lambda: engine.report().prefixes_written >= files, "nothing was written")
+    until(lambda: engine.report().prefixes_written >= files)
     store = engine._loader.prefixes
-    wait_for(lambda: store.idle and not disk_of(engine)._idle_since, "something waits")
+    until(lambda: store.idle and not disk_of(engine)._idle_since)
     assert engine.report().prefixes_written == files
 
 
@@ -142,7 +135,7 @@ def test_a_restarted_engine_goes_on_where_the_last_one_was(
         report = engine.report()
         assert (report.prefixes_read, report.prefix_tokens_read) == (1, done.reused_tokens)
         assert report.prefixes_rejected == 0
-        wait_for(lambda: engine.report().prefixes_written >= (turn > 0), "what is new is written too")  # noqa: B023
+        until(lambda: engine.report().prefixes_written >= (turn > 0))  # noqa: B023
         assert engine.close(30)
 
 
@@ -193,7 +186,7 @@ def test_nothing_is_written_or_read_where_reading_the_tokens_is_faster(started, 
     prompt = text(rng, SYSTEM + 20)
     engine, served = started(seconds=1e-12)
     engine.submit(served, prompt, greedy(3), system=SYSTEM).result()
-    wait_for(lambda: not disk_of(engine)._idle_since, "it was not looked at")
+    until(lambda: not disk_of(engine)._idle_since)
     assert engine.report().prefixes_written == 0
     engine.close(30)
     engine, served = started()
@@ -269,7 +262,7 @@ def test_a_request_that_waits_for_the_disk_keeps_no_other(started, place, rng, m
     quiet(engine, 2)
     engine.close(30)
     go, read = threading.Event(), StoredPrefixes.read
-    monkeypatch.setattr(StoredPrefixes, "read", lambda self, stored: (go.wait(30), read(self, stored))[1])
+    monkeypatch.setattr(StoredPrefixes, "read", lambda self, stored: (go.wait(300), read(self, stored))[1])
     engine, served = started()
     waits = [engine.submit(served, prompt, greedy(3), system=SYSTEM) for _ in range(3)]
     late = engine.submit(served, prompt, greedy(3), system=SYSTEM, timeout=0.2)
@@ -291,7 +284,7 @@ def test_a_device_that_refuses_a_copy_costs_nothing(started, place, rng, caplog)
     fault = Fault(resource_exhausted, lambda _n, _name, key: key[:1] == ("resize",))
     with injected(fault, ["run"]):
         engine.submit(served, text(rng, SYSTEM), greedy(3)).result()
-        wait_for(lambda: fault.raised, "it was never tried")
+        until(lambda: fault.raised)
         assert_works(engine, served)
     assert "could not be copied for the disk" in caplog.text
     assert engine.report().prefixes_written == 0
@@ -317,7 +310,7 @@ def test_encrypted_prefixes_are_those_of_one_key(started, place, tmp_path, rng):
     engine, served = started(prefix_key_file=keys[0])
     wanted = engine.submit(served, prompt, greedy(4), system=SYSTEM).result().ids
     quiet(engine, 2)
-    kept = engine._owner.call(lambda: jax.device_get(kv_store_of(engine).index.residents[0].handle.layers[2].keys))
+    kept = engine._owner.call(lambda: jax.device_get(kv_store_of(engine).index.residents[0].handle.layers[1].keys))
     needle = kept[0, 0, 5].tobytes()
     engine.close(30)
     assert not any(needle in path.read_bytes() for path in place.glob("*.prefix"))

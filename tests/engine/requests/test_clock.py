@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import Future
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from langchain_gemma_jax.engine.requests import clock as module
 from langchain_gemma_jax.engine.requests.clock import Clock, ForRoom, Parts, await_for, wait_for
 from langchain_gemma_jax.errors import DeadlineError, InputError
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_work_is_done_step_by_step_in_a_thread_and_in_a_loop():
         yield second
         return second.result()
 
-    assert both(steps, lambda: Clock(30)) == 4
+    assert both(steps, lambda: Clock(LONG)) == 4
 
 
 def test_work_learns_that_nobody_waits_any_more():
@@ -112,10 +112,8 @@ def test_work_learns_that_nobody_waits_any_more():
         finally:
             closed.append(True)
 
-    began = time.monotonic()
     assert both(steps, lambda: Clock(0.02)) is DeadlineError
     assert closed == [True, True]
-    assert time.monotonic() - began < 60
 
 
 async def test_a_task_that_is_cancelled_ends_the_work():

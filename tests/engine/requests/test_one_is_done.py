@@ -1,12 +1,10 @@
 import threading
-import time
 from concurrent.futures import Future
 
 import pytest
 
 from langchain_gemma_jax.engine.requests.clock import Clock, one_is_done, wait_for
-
-SOON = 20.0  # seconds: much longer than it takes
+from tests.waiting import LONG
 
 
 def later(act) -> None:
@@ -17,9 +15,7 @@ def test_whatever_ends_a_future_wakes_who_waits_for_it():
     for end in (lambda f: f.set_result(1), lambda f: f.set_exception(ValueError()), Future.cancel):
         other, future = Future(), Future()
         later(lambda end=end, future=future: end(future))
-        began = time.monotonic()
-        assert one_is_done((other, future), SOON)
-        assert time.monotonic() - began < SOON / 2
+        assert one_is_done((other, future), LONG)
         assert one_is_done((other, future), 0.0), "it has ended before"
         assert not one_is_done((other,), 0.01)
 
@@ -31,9 +27,7 @@ def test_work_goes_on_behind_a_step_that_others_gave_up():
         yield future
         return future.cancelled()
 
-    began = time.monotonic()
-    assert wait_for(steps(), Clock(SOON))
-    assert time.monotonic() - began < SOON / 2
+    assert wait_for(steps(), Clock(LONG))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05])

@@ -65,7 +65,6 @@ def start(script: Path, asked: object, **settings: str) -> dict[str, Any]:
         env=os.environ | always | settings,
         capture_output=True,
         text=True,
-        timeout=1200,
         check=False,
     )
     if done.returncode != 0 or done.stderr:

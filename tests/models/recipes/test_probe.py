@@ -1,7 +1,6 @@
 """The probe decides by times alone, so made-up times show every decision."""
 
 import dataclasses
-import time
 
 import jax
 import pytest
@@ -196,10 +195,8 @@ def test_the_real_probe_measures(dtype):
 
 
 def test_a_budget_of_nothing_gives_the_plain_recipe_at_once():
-    began = time.perf_counter()
     recipe, complete = probe(Recipe("float32"), budget=0)
     assert (recipe.layers, complete) == (Plan(), False)
-    assert time.perf_counter() - began < 1
 
 
 def test_the_probe_leaves_nothing_on_the_device():

@@ -12,7 +12,6 @@ from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
 from langchain_gemma_jax.models.tokenizer import hf_json
 from langchain_gemma_jax.models.tokenizer.components import check_components, is_linear
-from tests.machine_speed import growth
 
 # As byte-level tokenizers in use split a text. Gemma's own have no regular expression.
 IN_USE = [
@@ -35,14 +34,13 @@ def test_what_is_in_use_is_let_through():
         check_components(embedded_folder(name), (embedded_folder(name) / "tokenizer.json").read_bytes())
 
 
-def test_what_is_let_through_takes_time_in_proportion_to_the_text():
-    """Eight times the text takes no forty times as long, whatever it is made of."""
+def test_what_is_let_through_splits_any_long_text():
+    """One that were to look at each pair of characters would be at it until pytest ends it."""
     for pattern in IN_USE:
         split = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
         for unit in ("a", " ", "\n", " \n", "A", "é", "7", "-", "a ", "'"):
-            short, long = unit * 1000, unit * 8000
-            times = growth(lambda: split.pre_tokenize_str(short), lambda: split.pre_tokenize_str(long), 40)  # noqa: B023
-            assert times < 40, (pattern, unit)
+            text = unit * 10_000
+            assert "".join(part for part, _ in split.pre_tokenize_str(text)) == text, (pattern, unit)
 
 
 @pytest.fixture

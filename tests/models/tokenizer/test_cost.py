@@ -1,4 +1,4 @@
-"""Encoding takes time in proportion to the text, whoever wrote it. And any number of threads may do it at once."""
+"""Encoding costs in proportion to the text, whoever wrote it. And any number of threads may do it at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from tests.machine_speed import growth
+from tests.counted import growth
 
-SHORT = 1 << 16
+SHORT = 1 << 12
 TEXTS = {
     "prose": ("It is 23 °C in Zürich, said the tool.\n", 1),
     "spaces": (" ", 1),
@@ -22,11 +22,11 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_eight_times_the_text_takes_no_sixteen_times_as_long(tokenizer, kind):
+def test_eight_times_the_text_costs_no_sixteen_times_as_much(tokenizer, kind):
     unit, slowness = TEXTS[kind]
     text = unit * (2 * SHORT // slowness // len(unit))
     short = text[: len(text) // 8]
-    assert growth(lambda: tokenizer.encode_text(short), lambda: tokenizer.encode_text(text), 16) < 16
+    assert growth(lambda: tokenizer.encode_text(short), lambda: tokenizer.encode_text(text)) < 16
 
 
 def test_threads_do_not_disturb_each_other(tokenizer, prose):
@@ -35,7 +35,7 @@ def test_threads_do_not_disturb_each_other(tokenizer, prose):
     start, wrong = threading.Barrier(8), []
 
     def work():
-        start.wait(timeout=30)
+        start.wait()
         for text, ids in zip(texts, expected, strict=True):
             if (tokenizer.encode_text(text), tokenizer.encode_scaffold(text)) != ids:
                 wrong.append(text)
@@ -47,8 +47,7 @@ def test_threads_do_not_disturb_each_other(tokenizer, prose):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert not any(thread.is_alive() for thread in threads)
     assert wrong == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def damaged(model, settings, chance):
 @pytest.mark.parametrize("seeds", [range(300), pytest.param(range(300, 3000), marks=pytest.mark.slow)])
 def test_whatever_is_wrong_with_a_model(sentencepiece_model, seeds):
     settings = sentencepiece_model.rindex(b"identity") - 8
-    began, before, right = time.thread_time(), peak(), 0
+    before, right = peak(), 0
     for seed in seeds:
         model = damaged(sentencepiece_model, settings, random.Random(seed))
         try:
@@ -53,7 +52,6 @@ def test_whatever_is_wrong_with_a_model(sentencepiece_model, seeds):
         right += 1
     assert 0.05 * len(seeds) < right < 0.8 * len(seeds)
     assert peak() - before < 200e6, "nothing is allocated for a length that is only promised"
-    assert time.thread_time() - began < 0.2 * len(seeds), "none takes long"
 
 
 def peak():

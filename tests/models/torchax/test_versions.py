@@ -72,4 +72,4 @@ def test_nothing_of_torch_is_imported_for_a_gemma():
         "load('sprout-s').close()\nChatGemmaJax(model='torchax:nowhere/none')\n"
         "found = {'torch', 'transformers', 'torchax'} & set(sys.modules)\nassert not found, found"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=240)
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -60,9 +60,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         *options,
     ]
     (folder / "pytest.ini").touch()
-    return subprocess.run(
-        command, cwd=folder, env=environment(), timeout=250, check=False, capture_output=True, text=True
-    )
+    return subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True, text=True)
 
 
 def environment() -> dict[str, str]:

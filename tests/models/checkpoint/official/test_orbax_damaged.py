@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import resource
-import time
 
 import jax
 import numpy as np
@@ -74,7 +73,7 @@ def damaged(content, chance, *, text):
 @pytest.mark.parametrize("seeds", [range(160), pytest.param(range(160, 3000), marks=pytest.mark.slow)])
 def test_whatever_is_wrong_with_a_file(checkpoints, seeds):
     """The headers most of all, which say how much is to be allocated."""
-    began, before, read = time.thread_time(), peak(), 0
+    before, read = peak(), 0
     device = jax.local_devices()[0]
     for seed in seeds:
         chance = random.Random(seed)
@@ -93,7 +92,6 @@ def test_whatever_is_wrong_with_a_file(checkpoints, seeds):
             path.write_bytes(contents[path])
     assert 0.05 * len(seeds) < read < 0.9 * len(seeds)
     assert peak() - before < 300e6, "nothing is allocated for a shape that is only promised"
-    assert time.thread_time() - began < 0.5 * len(seeds), "none takes long"
 
 
 def peak():
