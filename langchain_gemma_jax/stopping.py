@@ -117,6 +117,7 @@ class _Works:
         self._lock = threading.RLock()  # a signal handler may end the process while it is held
         self._stops: list[Stop] = []
         self._over = False
+        self.unbounded = Stop()  # of work that nothing but the end of the process stops
 
     def begin(self, stop: Stop) -> None:
         with self._lock:
@@ -132,18 +133,17 @@ class _Works:
     def end_all(self) -> None:
         with self._lock:
             self._over, stops = True, list(self._stops)
-        for stop in (*stops, _unbounded):
+        for stop in (*stops, self.unbounded):
             stop.ask()
 
 
-_unbounded = Stop()
 _works = _Works()
-_current: ContextVar[Stop] = ContextVar("stop", default=_unbounded)
+_current: ContextVar[Stop | None] = ContextVar("stop", default=None)
 
 
 def current() -> Stop:
     """Return the stop of this thread's work. There is always one."""
-    return _current.get()
+    return _current.get() or _works.unbounded
 
 
 def check() -> None:
@@ -152,7 +152,7 @@ def check() -> None:
     Raises:
         StoppedError: the work should end.
     """
-    _current.get().check()
+    current().check()
 
 
 def looking(pieces: Iterable[T], every: int = EVERY) -> Iterator[T]:
@@ -161,7 +161,7 @@ def looking(pieces: Iterable[T], every: int = EVERY) -> Iterator[T]:
     Raises:
         StoppedError: the work should end.
     """
-    stop = _current.get()
+    stop = current()
     for number, piece in enumerate(pieces):
         if number % every == 0:
             stop.check()

@@ -56,6 +56,8 @@ RULES = (
     Rule(r"python3 -m venv .*"),
     Rule(r"gemma-jax chat.*", given="Hello!\n/quit\n"),
     Rule(r"git diff \| gemma-jax run .*"),
+    Rule(r"gemma-jax run .*"),
+    Rule(r"gemma-jax models"),
     Rule(r"gemma-jax top"),
     Rule(r"gemma-jax doctor.*"),
     Rule(r"gemma-jax bench --against .*", fine=(0, 1)),  # 1: this machine was slower than a minute ago

@@ -103,7 +103,6 @@ def test_each_thread_looks_at_the_stop_of_its_own_work():
 
 def test_the_end_of_the_process_stops_all_work_also_what_begins_later_and_what_nobody_begun(monkeypatch):
     monkeypatch.setattr(stopping, "_works", stopping._Works())
-    monkeypatch.setattr(stopping, "_unbounded", Stop())
     before = Stop()
     with before.over_this_work():
         end_with_process()
@@ -111,4 +110,5 @@ def test_the_end_of_the_process_stops_all_work_also_what_begins_later_and_what_n
             check()
     with Stop().over_this_work(), pytest.raises(StoppedError):
         check()
-    assert stopping._unbounded.asked.done()
+    with pytest.raises(StoppedError):
+        check()  # of work that was not begun as anything

@@ -35,26 +35,26 @@ class Stored(NamedTuple):
     label: str
     bytes: int
     seconds: float
-    """What its compile took: each use saves it."""
+    """Seconds that its compile took: each use saves them."""
     last_used: float
     """Seconds since 1970."""
 
 
 def entries(folder: Folder) -> list[Stored]:
-    """What is kept, the most recently used first."""
+    """Return the entries of a folder, the most recently used first."""
     found = []
     for file in _files(folder):
         try:
             facts = folder.stat(file)
             name, label, seconds = peek(folder.read_head(file, HEAD))
-        except (OSError, DamagedError):  # deleted just now, or of no use to anybody
+        except (OSError, DamagedError):  # deleted just now, or damaged
             continue
         found.append(Stored(name, label, facts.st_size, seconds, facts.st_atime_ns / 1e9))
     return sorted(found, key=lambda stored: -stored.last_used)
 
 
 def verify(folder: Folder, largest: int) -> list[str]:
-    """The file names of all entries that are damaged, or are not what they were when they were listed."""
+    """Return the file names of all entries that are damaged, or have changed since they were listed."""
     listed = read_manifest(folder)
     damaged = []
     for file in _files(folder):

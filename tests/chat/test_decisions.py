@@ -61,7 +61,7 @@ def test_they_are_those_of_the_models_own_distribution(judge, running):
     for wrong, match in (((served.model.architecture.vocab_size,), "scored"), ((1,) * 21, "at most 20")):
         with pytest.raises(InputError, match=match):
             running.submit(served, prompt, Sampling(scored=wrong))
-    with pytest.raises(InputError, match="beside logprobs"):
+    with pytest.raises(InputError, match="together with logprobs"):
         Sampling(scored=(1,), logprobs=True)
 
 

@@ -87,7 +87,6 @@ class Endless:
 def ending(monkeypatch) -> Callable[[], None]:
     """The end of the process, of which nothing is left for other tests."""
     monkeypatch.setattr(stopping, "_works", stopping._Works())
-    monkeypatch.setattr(stopping, "_unbounded", Stop())
     return end_with_process
 
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from langchain_gemma_jax import stopping
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -209,6 +210,7 @@ def test_engines_are_not_started_any_more_before_the_last_one_ends(fresh, monkey
 def test_no_engine_is_started_while_the_process_ends(fresh, monkeypatch):
     made = fresh()
     monkeypatch.setattr(process, "_exiting", False)
+    monkeypatch.setattr(stopping, "_works", stopping._Works())  # the other tests go on
     process._end_with_process()
     with pytest.raises(ClosedError, match="ending"):
         process.engine()

@@ -793,7 +793,7 @@ def test_a_model_loads_by_its_id(hub, shards):
     assert model.generation_defaults["top_k"] == 64
     np.testing.assert_array_equal(params["embed"], stored["model.embed_tokens"])
     np.testing.assert_array_equal(params["final_norm"], 1 + stored["model.norm"])
-    assert len(params["layers"]) == 3
+    assert len(params["layers"]) == 2
     for index, layer in enumerate(params["layers"]):
         for ours, theirs in {
             "qkv": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
