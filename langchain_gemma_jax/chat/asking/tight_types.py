@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 MOST_SCHEMES = 2  # of those that a database's address may have: a grammar joins them with all that an address may be
-MOST_DIGITS = 6  # of a decimal of which its digits are counted, and so many ways to write it
+MOST_DIGITS = 6  # of a decimal with counted digits: each makes another way to write it
 
 Described = dict[str, Any]
 Describes = Callable[..., Described]
@@ -71,7 +71,7 @@ def _counted(number: Described, places: int | None, digits: int | None) -> Descr
 
 
 def _multiples(number: Described, beyond: int, places: int) -> Described:
-    """Return the schema ``number``, for values nearer to zero than ``beyond`` with ``places`` digits after the point."""
+    """Return ``number`` for values nearer to zero than ``beyond``, with ``places`` digits after the point."""
     inside = {"exclusiveMinimum": -beyond, "exclusiveMaximum": beyond, "multipleOf": 10**-places}
     return {"type": "number", "allOf": [{**inside, "type": "number"}, number]}
 
@@ -95,7 +95,7 @@ def standing_for(schema: type, described: Described) -> type[BaseModel]:
 
 
 def with_tight_members(parameters: Mapping[str, Any], described: Described) -> Described:
-    """Return a tool's parameters with the narrower schemas of ``described``, and their own descriptions and defaults."""
+    """Return a tool's parameters with the narrower schemas of ``described``. Descriptions and defaults stay."""
     properties = dict(parameters.get("properties") or {})
     for name, tight in described.get("properties", {}).items():
         if name in properties and "$ref" not in repr(tight):
