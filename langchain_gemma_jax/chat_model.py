@@ -97,9 +97,9 @@ class ChatGemmaJax(BaseChatModel):
     media_folders: list[str] | None = None
     """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
     allow_urls: bool = False
-    """Whether http and https links to images, sounds and documents are fetched, from public addresses alone."""
+    """Fetch http and https links to images, sounds and documents, from public addresses alone."""
     parallel_tool_calls: bool = True
-    """Whether the model may call several tools at once. False ends its answer behind the first call."""
+    """Let the model call several tools at once. False ends its answer after the first call."""
     timeout: float | None = None
     """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
     max_context: int | None = None
@@ -121,15 +121,15 @@ class ChatGemmaJax(BaseChatModel):
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: str | None = None
-    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
-    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
     devices: int | str | None = None
-    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
+    """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
     replicas: int | str | None = None
-    """How many times the model is in memory, each on devices of its own: a number, or "auto". None: once."""
+    """The number of copies of the model in memory, each on devices of its own, or "auto". None: one."""
     trust_remote_code: bool | None = None
-    """Whether Python files in the folder of a model "torchax:..." may be run. They are not, unless this is True."""
+    """Allow Python files in the folder of a model "torchax:..." to be run. Unless this is True, they are not."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
@@ -146,11 +146,11 @@ class ChatGemmaJax(BaseChatModel):
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
-            self._answerer()  # which says what is wrong with the address, if one is given
+            self._answerer()  # refuses an address that is malformed
             if self.profile is None:  # an older LangChain does not ask for it
                 self.profile = self._resolve_model_profile()
 
-    # What LangChain asks for.
+    # LangChain's properties of a model.
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -267,7 +267,7 @@ class ChatGemmaJax(BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The model with tools that it may call.
+        """Return the model with tools that it may call.
 
         Args:
             tools: functions, LangChain tools, pydantic and TypedDict classes, JSON schemas with a title, tools in the
@@ -299,7 +299,7 @@ class ChatGemmaJax(BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:
-        """The model, with answers that are objects of a schema, whatever the model is like.
+        """Return the model with answers that are objects of a schema, whatever the model is like.
 
             class City(BaseModel):
                 name: str
@@ -360,7 +360,7 @@ class ChatGemmaJax(BaseChatModel):
     def _settings(
         self, names: Sequence[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
     ) -> dict[str, Any]:
-        refuse()  # before anything is imported. Both are given here, as a module's names are gone at the very end
+        refuse()  # before any import. Both are parameters: a module's globals are gone at the interpreter's end
         return {name: getattr(self, name) for name in names}
 
 

@@ -43,7 +43,7 @@ class GemmaJaxLLM(BaseLLM):
     model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
     """An embedded model, a folder, or a model's id on the Hugging Face Hub. By default GEMMA_JAX_MODEL says which."""
     suffix: str | None = None
-    """What follows: the model writes what is between the prompt and this. For models that learnt it, as CodeGemma."""
+    """The text that follows: the model writes what is between it and the prompt. For models taught so, as CodeGemma."""
     temperature: float | None = None
     """From 0 to 100. 0 takes the most likely token. None, here and below: what the checkpoint's authors recommend."""
     top_k: int | None = None
@@ -77,11 +77,11 @@ class GemmaJaxLLM(BaseLLM):
     dtype: str | None = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: str | None = None
-    """How a dense checkpoint's matrices are stored: "int8" or "int4". None: as they are in its files."""
+    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
     activations: str | None = None
-    """What packed matrices are multiplied by: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
     devices: int | str | None = None
-    """Among how many devices the model is divided: a number, or "auto", the fewest on which it fits. None: one."""
+    """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
     revision: str | None = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
@@ -99,7 +99,7 @@ class GemmaJaxLLM(BaseLLM):
 
     @property
     def lc_secrets(self) -> dict[str, str]:
-        """Where a secret is looked for when a model that was serialised comes back."""
+        """The environment variable of each secret, for loading a model that was serialised."""
         return {"token": "HF_TOKEN"}
 
     @property
@@ -129,7 +129,7 @@ class GemmaJaxLLM(BaseLLM):
             return _result([each.result() for each in running], asked)
         finally:
             for each in running:
-                each.cancel()  # for whoever interrupts the waiting
+                each.cancel()  # if the waiting is interrupted
 
     async def _agenerate(
         self,
@@ -141,7 +141,7 @@ class GemmaJaxLLM(BaseLLM):
         asked, clock, suffix = self._asked(stop, kwargs)
         running = []
         try:
-            for prompt in prompts:  # one by one, so that each that has begun is known when another one fails
+            for prompt in prompts:  # one by one, so that those that have begun are cancelled if another one fails
                 one = await abegin(partial(begin_text, prompt, suffix, asked, clock), clock)
                 running.append(one)
             return _result([await one for one in running], asked)
@@ -181,7 +181,7 @@ class GemmaJaxLLM(BaseLLM):
         yield GenerationChunk(text="", generation_info=_told(await generation, asked))
 
     def get_token_ids(self, text: str) -> list[int]:
-        """A text's tokens."""
+        """Return a text's tokens."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return token_ids(text, self._asked(None, {})[0])

@@ -28,7 +28,7 @@ Listed: TypeAlias = tuple[str, int, int, int]
 
 
 class Swept(NamedTuple):
-    """What a sweep deleted."""
+    """The files that a sweep deleted."""
 
     rejected: tuple[str, ...] = ()
     """File names of entries that were damaged, or not ours."""

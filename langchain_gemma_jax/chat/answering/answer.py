@@ -1,4 +1,4 @@
-"""What a model said, put together from events."""
+"""A model's answer, put together from events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langchain_gemma_jax.dialects import CallBegin, CallEnd, Event, Invalid, Mes
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said: words, thoughts and calls."""
+    """A model's answer: text, thoughts and calls."""
 
     text: str
     thinking: str
@@ -19,7 +19,7 @@ class Answer:
 
     @property
     def message(self) -> Message:
-        """The answer as a message of a conversation, in which what is no call is words: see ``conversation``."""
+        """The answer as a message of a conversation, in which invalid calls are text: see ``conversation``."""
         said = "".join([self.text, *(each.raw for each in self.invalid)])
         return Message.assistant(said, thinking=self.thinking, calls=self.calls)
 
@@ -50,5 +50,5 @@ class AnswerBuilder:
                     self._invalid.append(event)
 
     def answer(self) -> Answer:
-        """Return what was said so far."""
+        """Return the answer so far."""
         return Answer("".join(self._texts), "".join(self._thoughts), tuple(self._calls), tuple(self._invalid))

@@ -1,4 +1,4 @@
-"""What an answer cost and how it ended, in LangChain's words."""
+"""The cost and the ending of an answer, in LangChain's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that break off: by what, what to do about it, and the error where an object was to come of one."""
+"""Answers that were cut off: the cause, the remedy, and the error for one that should have been an object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.errors import GemmaJaxError
 
-KEY = "cut_off"  # in response_metadata: by what, and what to do
+KEY = "cut_off"  # in response_metadata: the cause, and what to do
 
 
 class CutOffError(GemmaJaxError, OutputParserException):
@@ -30,14 +30,14 @@ class CutOffError(GemmaJaxError, OutputParserException):
 
 @dataclass(frozen=True)
 class AnswerLimits:
-    """How many tokens an answer may have: as many as the caller said, and as there is room for."""
+    """The limits on an answer's tokens: the caller's ``max_tokens``, and the room in the context."""
 
     max_tokens: int | None
     room: int  # of the context, behind the prompt
 
     @property
     def most(self) -> int:
-        """The most tokens that the answer may have: what the caller said, or the room if that is less."""
+        """The most tokens that the answer may have: ``max_tokens``, or the room if that is less."""
         return self.room if self.max_tokens is None else min(self.max_tokens, self.room)
 
     def reason(self, done: Completion) -> str | None:

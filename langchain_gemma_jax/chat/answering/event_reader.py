@@ -1,4 +1,4 @@
-"""From what the engine delivers to events: tokens told apart, only the text that is to be shown, calls checked."""
+"""Events from what the engine delivers: control tokens kept apart, only the text that may be shown, calls checked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class EventReader:
 
 
 class ArgumentCheck:
-    """Makes calls invalid whose arguments their schemas refuse. It is asked for all of one answer, in order."""
+    """Makes calls invalid whose arguments their schemas refuse. It sees all events of one answer, in order."""
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Json]]) -> None:
         self._schemas = schemas
@@ -76,7 +76,7 @@ class ArgumentCheck:
 
     @classmethod
     def of(cls, options: Options, grammar: Grammar | None) -> ArgumentCheck:
-        """Return the check of the tools of which something could not be promised; of none, if that is not wanted."""
+        """Return a check of the tools of which a grammar could not promise all; of none if ``strict`` is False."""
         unpromised = () if grammar is None or options.strict is False else grammar.unpromised
         asking = [tool for tool in options.tools if any(each.startswith(f"{tool.name}: #") for each in unpromised)]
         return cls({tool.name: tool.parameters for tool in asking})

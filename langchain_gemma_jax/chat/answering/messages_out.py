@@ -1,4 +1,4 @@
-"""What a model says as LangChain's messages: whole, or in chunks as it comes."""
+"""Answers as LangChain's messages: whole, or in chunks as they come."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the co
 
 
 def result(message: AIMessage) -> ChatResult:
-    """Return a whole message as LangChain wants it given."""
+    """Return a whole message as a ``ChatResult``."""
     return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
-    """Return a piece of a message as LangChain wants it given."""
+    """Return a piece of a message as a ``ChatGenerationChunk``."""
     return ChatGenerationChunk(message=chunk)
 
 
@@ -61,10 +61,10 @@ def whole(outcome: Outcome) -> AIMessage:
 
 
 class Chunks:
-    """The message of an answer in chunks, of which the last one says what it cost.
+    """The message of an answer in chunks. The last one has its cost.
 
     ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string. ``tokenizer``:
-    what log-probabilities are spelt with. None: they are not shown.
+    spells the tokens of log-probabilities. None: they are not shown.
     """
 
     def __init__(self, tokenizer: Tokenizer | None, *, as_blocks: bool) -> None:
@@ -89,7 +89,7 @@ class Chunks:
         return [*chunks, chunk]
 
     def broken(self) -> list[AIMessageChunk]:
-        """Return the chunk that makes a call that is being written invalid, as an error ended the answer; or none."""
+        """Return the chunk that makes the call being written invalid, after an error ended the answer; or none."""
         begun, self._kind = self._kind == "call", ""
         return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
 
@@ -127,7 +127,7 @@ class Chunks:
         return self._call_chunk(name, arguments, _call_id())
 
     def _ruin(self, event: Invalid) -> AIMessageChunk:
-        """Return the chunk of an invalid call, which LangChain must not take for one that it can repair."""
+        """Return the chunk of an invalid call, made so that LangChain does not repair it."""
         if broken := self.broken():
             return broken[0]
         chunk = self._begin(event.name, event.raw + unrepairable(event.raw))

@@ -33,14 +33,14 @@ _BROKEN = "The answer ended before the call did. It is not to be executed."
 
 
 def understood() -> bool:
-    """Return whether the installed langchain-core reads these events: an older one makes its own of chunks."""
+    """Return True if the installed langchain-core reads these events. An older one makes its own from chunks."""
     return tuple(int(part) for part in VERSION.split(".")[:2]) >= _SINCE
 
 
 class ProtocolEvents:
-    """The message of an answer as events, of which the last one says what it cost.
+    """The message of an answer as events. The last one has its cost.
 
-    ``tokenizer``: what log-probabilities are spelt with. None: they are not shown.
+    ``tokenizer``: spells the tokens of log-probabilities. None: they are not shown.
     """
 
     def __init__(self, message_id: str, model: str, tokenizer: Tokenizer | None) -> None:
@@ -64,7 +64,7 @@ class ProtocolEvents:
         return self._begun_by([*self._of(outcome.rest), *self._end(), end])
 
     def broken(self) -> list[dict[str, Any]]:
-        """Return the end of a call that is being written, as an error ended the answer; or nothing."""
+        """Return the end of the call being written, after an error ended the answer; or nothing."""
         if self._block.get("type") != "tool_call_chunk":
             return []
         return [self._invalid("".join(self._written), _BROKEN)]

@@ -25,7 +25,7 @@ Method = Literal["json_schema", "function_calling", "json_mode"]
 
 @dataclass(frozen=True)
 class Structure:
-    """What ``with_structured_output`` asks of answers: a schema, and the way to get objects of it."""
+    """A request of ``with_structured_output``: the schema, and the method of getting objects of it."""
 
     schema: SchemaLike | None
     method: str
@@ -51,7 +51,7 @@ class Structure:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What LangSmith's tracing is told of the schema and the method."""
+        """The schema and the method, in the form of LangSmith's tracing."""
         kwargs: dict[str, Any] = {"method": self.method} | ({} if self.strict is None else {"strict": self.strict})
         return {"kwargs": kwargs, "schema": None if self.schema is None else json_schema(self.schema)}
 
@@ -59,7 +59,7 @@ class Structure:
         """Return a runnable that makes an object of an answer: of its call of this tool, or of its words."""
         # LangChain's parsers repair JSON that breaks off, and give None where there is no call.
         whole: Runnable[AIMessage, AIMessage] = RunnableGenerator(whole_only, awhole_only)
-        # They take classes of both pydantics.
+        # They take classes of pydantic 1 and 2.
         model: Any = self.schema if isinstance(self.schema, type) and is_basemodel_subclass(self.schema) else None
         if tool is not None:
             if model is not None:

@@ -20,7 +20,7 @@ class AnswerFormat:
 
     schema: Schema
     lenient: bool  # what a grammar cannot promise is left out instead of refused
-    told: bool  # whether the model is told the schema
+    told: bool  # the system message holds the schema
 
     def tell(self, messages: Sequence[Message]) -> list[Message]:
         """Return the conversation with the schema at the end of the system message."""
@@ -53,7 +53,7 @@ def checked_format(response_format: object) -> AnswerFormat | None:
         wrapped = response_format.get("json_schema")
         strict = wrapped.get("strict") if isinstance(wrapped, Mapping) else response_format.get("strict")
         if kind == "json_object":
-            # Whoever asks for JSON has said in the prompt what is to be in it. Where a schema is known it is kept to.
+            # The caller's prompt says what the JSON holds. A schema is enforced if there is one.
             known = response_format.get("schema")
             return AnswerFormat(_ANY_OBJECT if known is None else json_schema(known), lenient=True, told=False)
         if kind == "json_schema" and not isinstance(wrapped, Mapping) and "schema" not in response_format:

@@ -1,4 +1,4 @@
-"""What an answer is held to: calls that are valid, JSON of a schema, or no calls at all."""
+"""The grammar that an answer is held to: calls that are valid, JSON of a schema, or no calls at all."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
 
 
 def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | None) -> None:
-    """See, without a model, which calls of tools in OpenAI's form can be promised; warn of what cannot be.
+    """Check, without a model, that calls of tools in OpenAI's form can be promised; warn of what cannot be.
 
     Raises:
         SchemaError: a tool is strict, and calls of it cannot be promised. InputError: a name cannot be written.
@@ -86,10 +86,10 @@ def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | 
 
 
 def check_tools(tools: Sequence[Tool], choice: str, dialect: str | None, *, lenient: bool) -> tuple[str, ...]:
-    """See, without a model, that calls of these tools can be promised; return what cannot be, if that is no error.
+    """Check, without a model, that calls of these tools can be promised. Return what cannot be, if that is no error.
 
     Raises:
-        SchemaError: calls cannot be promised; it says what, and where. InputError: a name cannot be written.
+        SchemaError: calls cannot be promised. The message says what, and where. InputError: a name cannot be written.
     """
     found: dict[str, None] = {}
     asked = [tool for tool in tools if choice in {tool.name, *_GENERAL}]
@@ -104,7 +104,7 @@ def check_tools(tools: Sequence[Tool], choice: str, dialect: str | None, *, leni
 
 
 def check_answer(answer: AnswerFormat | None) -> None:
-    """See, without a model, that answers of this form can be promised.
+    """Check, without a model, that answers of this form can be promised.
 
     Raises:
         SchemaError: such answers cannot be promised.

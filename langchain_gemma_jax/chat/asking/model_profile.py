@@ -1,4 +1,4 @@
-"""What each published size can do, for those who ask before they call."""
+"""Profiles of models: what each published size can do, for callers that look before they call."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
 
 
 def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
-    """Write down whether a model sees and hears, as its folder says, or as its size is published."""
+    """Enter in the profile whether a model reads images and sounds: by its folder, or by its published size."""
     try:
         here = Path(model).expanduser()
         path = here / "config.json"
@@ -73,7 +73,7 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
         else:
             kinds = frozenset() if size is None else senses_of_size(size)
             if kinds and (":" in model or "gguf" in model.lower()):
-                # A GGUF file that is not here yet: with it comes what it sees by, if its repository has that.
+                # A GGUF file that is not here yet. Its repository may have an mmproj file, or none: say nothing.
                 for name in _BY_SENSES:
                     cast("dict[str, bool]", profile).pop(name)
                 return
@@ -97,7 +97,7 @@ def _configuration(model: str) -> ModelConfig | None:
 
 
 def profile_of_all(models: Iterable[str], max_context: int | None = None) -> ModelProfile:
-    """Return what every one of several models can do, as nobody knows beforehand which of them answers."""
+    """Return what all of several models can do: any of them may answer."""
     profiles = [profile_of(model, max_context) for model in models]
     found = ModelProfile(**{**profiles[0], "name": "auto"})
     limits = [profile.get("max_input_tokens") for profile in profiles]

@@ -1,4 +1,4 @@
-"""What one call asks for: the model's settings, those given with the call, and the checkpoint's own. All checked."""
+"""Options of one call: the model's settings, those given with the call, and the checkpoint's own. All are checked."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ OTHER_NAMES = {
     "repo_id": "model",
 }
 
-SERVED = "served"  # as a model: whichever a server serves first
+SERVED = "served"  # as a model: the first one that a server serves
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
 _WHERE = "JAX_PLATFORMS, which says where JAX runs (it takes an accelerator by itself)"
-_ELSEWHERE = {  # what users of other models may have meant
+_ELSEWHERE = {  # names in other packages, and ours
     "num_ctx": "max_context",
     "max_new_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -131,17 +131,17 @@ class Options:
 
     @property
     def model_was_named(self) -> bool:
-        """Whether the call said which model, so that no other one may take over."""
+        """True if the caller named one of a route's models, so that no other one may take over."""
         return self.step is not None and not self.step.chosen
 
     @property
     def shows_logprobs(self) -> bool:
-        """Whether the caller wants to see log-probabilities: a route may need them for itself."""
+        """True if the caller asked for log-probabilities. A route may need them for itself, and does not show them."""
         return bool(self.sampled.get("logprobs"))
 
     @property
     def how_to_load(self) -> HowToLoad:
-        """How the model is loaded, with the token of the Hub in plain words if there is one."""
+        """The settings of loading, with the Hub's token in plain text if there is one."""
         return HowToLoad(
             self.dtype,
             self.revision,
@@ -154,14 +154,14 @@ class Options:
         )
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the conversation as the model is told it: with the form of the answer, if one is asked for."""
+        """Return the conversation as the model reads it: with the schema of the answer, if its format says so."""
         return messages if self.answer is None else self.answer.tell(messages)
 
     def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
-        """Return how to sample: as was given, for the rest as the checkpoint's authors recommend.
+        """Return the sampling settings: those given, and for the rest those that the checkpoint's authors recommend.
 
         Raises:
-            InputError: what was given is not possible; ConfigError: what the checkpoint has is not.
+            InputError: a setting that was given is not possible. ConfigError: one of the checkpoint's is not.
         """
         recommended = _recommended(defaults)
         try:
@@ -214,10 +214,10 @@ def constructor_arguments(given: Mapping[str, object], known: set[str], whose: s
 
 
 def _without_server(server: object, whose: str) -> None:
-    """See that no server is asked for by a model that runs in this process alone; say so if the environment does.
+    """Refuse a server for a model that runs in this process alone; warn if the environment names one.
 
     Raises:
-        InputError: one is.
+        InputError: a server is given.
     """
     where = f"{whose} runs in this process. ChatGemmaJax alone asks a server"
     if server not in {None, SERVER_OFF}:
@@ -295,7 +295,7 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
 
 
 def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> None:
-    """Say which arguments have no effect, and what may have been meant."""
+    """Warn of arguments that have no effect, and suggest the ones that may have been meant."""
     for name in sorted(set(given) - known):
         refuse_unknown_model(name, given[name], whose)
         meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
@@ -307,7 +307,7 @@ def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> No
 
 
 def refuse_unknown_model(name: str, value: object, whose: str) -> None:
-    """Refuse an argument that would name a model, if it meant anything: another one would answer.
+    """Refuse an unknown argument whose name says that it names a model: another model would answer.
 
     Raises:
         InputError: the argument is such a one.
@@ -318,13 +318,13 @@ def refuse_unknown_model(name: str, value: object, whose: str) -> None:
 
 
 def name_source(error: GemmaJaxError, model: str) -> None:
-    """Have the error of a model that cannot be loaded say that the environment names it, if it does."""
+    """Add to the error of a model that cannot be loaded that the environment names it, if it does."""
     if isinstance(error, InputError | CheckpointError | HubError) and names_by_default(model):
         error.args = (f"{error} The environment variable GEMMA_JAX_MODEL names this model.", *error.args[1:])
 
 
 def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings that a ``generation_config.json`` means: none, without ``do_sample``, but for a length."""
+    """Return the settings that a ``generation_config.json`` recommends: without ``do_sample``, the length alone."""
     length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
     if defaults.get("do_sample") is not True:
         return length

@@ -1,6 +1,6 @@
-"""Questions with a few possible answers, as a model reads them: what it is about, the question, the answers.
+"""Questions with a few possible answers, as a model reads them: the state, the question, the answers.
 
-What it is about comes first: several questions about the same share what was read of it.
+The state comes first: several questions about the same one share what was read of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPEAKERS = {"human": "user", "ai": "assistant", "tool": "result of a tool"}
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question as it is put to a model, and the words of which it is to begin its answer with one."""
+    """A question as a model reads it, and the labels. The answer begins with one of them."""
 
     text: str
     labels: tuple[str, ...]
@@ -62,7 +62,7 @@ def asked_question(name: str, state: State, question: Question) -> AskedQuestion
 
 
 def state_text(state: State) -> str:
-    """Return what a question is about as a text.
+    """Return the state that a question is about as text.
 
     Raises:
         InputError: it holds something that is no text.
@@ -100,7 +100,7 @@ def _message(message: BaseMessage) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a value of which JSON can be made."""
+    """Return a value as JSON can hold it."""
     if isinstance(value, BaseMessage):
         return _message(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What a route decided for one step of an agent."""
+"""A route's decision for one step of an agent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RouteDecision:
-    """Which model a route gave a step to, and why."""
+    """The model that a route gave a step to, and the reason."""
 
     size: str
     model: str
@@ -19,6 +19,6 @@ class RouteDecision:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The choice as ``response_metadata["route"]`` has it."""
+        """The decision as ``response_metadata["route"]`` has it."""
         found = {"size": self.size, "model": self.model, "reason": self.reason, "last": self.last}
         return found | ({"escalated_from": list(self.gave_up)} if self.gave_up else {})

@@ -20,7 +20,7 @@ _OF_A_SCHEMA = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf", "enum",
 
 
 def json_schema(schema: SchemaLike) -> Schema:
-    """Return the JSON schema of whatever stands for one: a class, a function, a dictionary of any known form.
+    """Return the JSON schema of a class, a function, or a dictionary of any known form.
 
     Raises:
         InputError: nothing of a known form was given.
@@ -102,7 +102,7 @@ def _unwrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def schema_by_pydantic(schema: SchemaLike) -> Schema | None:
-    """Return the JSON Schema that Pydantic gives a class that LangChain's conversion stumbles over, or None.
+    """Return the JSON schema that pydantic makes of a class, for those that LangChain fails to convert; or None.
 
     Such a class is one with ``NotRequired`` in quoted annotations.
     """

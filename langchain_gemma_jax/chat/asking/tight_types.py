@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 MOST_SCHEMES = 2  # of those that a database's address may have: a grammar joins them with all that an address may be
-MOST_DIGITS = 6  # of a decimal of which its digits are counted, and so many ways to write it
+MOST_DIGITS = 6  # of a decimal with counted digits: each makes another way to write it
 
 Described = dict[str, Any]
 Describes = Callable[..., Described]
@@ -24,7 +24,7 @@ class TightJsonSchema(GenerateJsonSchema):
     """pydantic's own maker of JSON schemas, with narrower ones where its own let through what the type refuses."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """Return numbers of so many digits, and their text where neither digits nor bounds are asked for."""
+        """Return numbers with the digits asked for, and their text if neither digits nor bounds are asked for."""
         number = super().decimal_schema(cast("core_schema.DecimalSchema", {**schema, "allow_inf_nan": False}))
         options = number.get("anyOf")
         if not isinstance(options, list):  # as it is written, which is not what is asked of a model
@@ -61,7 +61,7 @@ def _of_schemes(found: Described, schemes: list[str] | None) -> Described:
 
 
 def _counted(number: Described, places: int | None, digits: int | None) -> Described:
-    """Return numbers with so many digits at most: for each count behind the point, as many before it as are left."""
+    """Return numbers with at most ``digits`` digits: for each count after the point, the rest before it."""
     if digits is None:
         return _multiples(number, 10**9, min(places or 0, MOST_DIGITS))
     most = min(digits if places is None else places, digits, MOST_DIGITS)
@@ -71,7 +71,7 @@ def _counted(number: Described, places: int | None, digits: int | None) -> Descr
 
 
 def _multiples(number: Described, beyond: int, places: int) -> Described:
-    """Return what is asked of a number nearer to zero than ``beyond``, with so many digits behind the point."""
+    """Return ``number`` for values nearer to zero than ``beyond``, with ``places`` digits after the point."""
     inside = {"exclusiveMinimum": -beyond, "exclusiveMaximum": beyond, "multipleOf": 10**-places}
     return {"type": "number", "allOf": [{**inside, "type": "number"}, number]}
 
@@ -89,13 +89,13 @@ def tight_schema(schema: object) -> Described | None:
 
 
 def standing_for(schema: type, described: Described) -> type[BaseModel]:
-    """Return a class that has this name and that schema, for LangChain's conversions, which take nothing else."""
+    """Return a class with the name of ``schema`` and the schema ``described``: LangChain converts classes alone."""
     said = {"__doc__": schema.__doc__, "model_json_schema": classmethod(lambda *_, **__: dict(described))}
     return type(schema.__name__, (BaseModel,), said)
 
 
 def with_tight_members(parameters: Mapping[str, Any], described: Described) -> Described:
-    """Return the parameters of a tool, whose members are described as narrowly as here, in their own words."""
+    """Return a tool's parameters with the narrower schemas of ``described``. Descriptions and defaults stay."""
     properties = dict(parameters.get("properties") or {})
     for name, tight in described.get("properties", {}).items():
         if name in properties and "$ref" not in repr(tight):
@@ -112,5 +112,5 @@ def _describer(schema: object) -> Describes | None:
         return None
     try:
         return TypeAdapter(cast("Any", schema)).json_schema
-    except Exception:  # noqa: BLE001  annotations run code that anybody may have written; LangChain says what is wrong
+    except Exception:  # noqa: BLE001  annotations run users' code; LangChain says what is wrong
         return None

@@ -1,4 +1,4 @@
-"""Tools as LangChain's users give them, and whether the model may call them."""
+"""Tools as LangChain's users give them, and the choice of those that the model may call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ToolLike: TypeAlias = Any  # whatever convert_to_openai_tool takes: functions, c
 
 MOST_OF_A_NAME = 256  # characters
 _OF_TOOLS = {"function", "custom"}  # what OpenAI and Anthropic call a tool that the caller runs
-_DECLARING = {"input_schema", "parameters", "properties", "function"}  # which what a server runs does not have
+_DECLARING = {"input_schema", "parameters", "properties", "function"}  # keys that a server's own tool does not have
 _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
@@ -71,7 +71,7 @@ def plain_choice(choice: object, names: Sequence[str]) -> str:
 
 
 def strictness(tools: Iterable[ToolLike], default: bool | None = None) -> bool | None:  # noqa: FBT001  LangChain's word
-    """Return whether all that the tools' schemas ask has to be promised.
+    """Return how much of what the tools' schemas ask has to be promised.
 
     True: all of it. False: what can be, and the rest is left out. None: what can be, and the rest is checked when a
     call is there. A tool says so itself with ``strict``; ``default`` is for those that do not.
@@ -83,14 +83,14 @@ def strictness(tools: Iterable[ToolLike], default: bool | None = None) -> bool |
 
 
 def own_strictness(tool: ToolLike) -> bool | None:
-    """Return what a tool in OpenAI's form says itself."""
+    """Return the ``strict`` of a tool in OpenAI's form; None if it has none."""
     function = tool.get("function") if isinstance(tool, Mapping) else None
     strict = function.get("strict") if isinstance(function, Mapping) else None
     return strict if isinstance(strict, bool) else None
 
 
 def _different(forms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return tools without those that say the same as one before.
+    """Return tools without those that are the same as one before.
 
     Raises:
         InputError: two tools have one name, and are not the same.
@@ -123,7 +123,7 @@ def _tightened(schema: object, parameters: Mapping[str, Any], tight: dict[str, A
 
 
 def _refuse_names(number: int, tool: ToolLike) -> None:
-    """Refuse what names a tool and is none, of which LangChain says more than helps."""
+    """Refuse a name in place of a tool. LangChain's own error for it is long and of no help."""
     if tool is None or isinstance(tool, str | bytes | int | float):
         raise InputError(
             f"tools[{number}]: expected a function, a LangChain tool or a schema; found {tool!r:.200}. Give the "

@@ -1,4 +1,4 @@
-"""Facts for LangSmith's tracing: a call's model and settings, told before it is made."""
+"""Facts for LangSmith's tracing: a call's model and settings, given before it is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_gemma_jax.provider import PROVIDER
 
 
 def tracing_params(setting: Callable[[str], Any]) -> LangSmithParams:
-    """Return what tracing is told, of the call's ``setting`` by name."""
+    """Return the parameters of tracing. ``setting`` gives the call's setting of a name."""
     params = LangSmithParams(ls_provider=PROVIDER, ls_model_type="chat", ls_model_name=setting("model"))
     if (temperature := setting("temperature")) is not None:
         params["ls_temperature"] = temperature

@@ -25,14 +25,14 @@ class BaseModelWarning(UserWarning):
 
 
 class BaseModels:
-    """The models of one engine of which it was seen whether they converse."""
+    """The models of one engine that were checked for a chat format."""
 
     def __init__(self) -> None:
         self._seen: weakref.WeakKeyDictionary[Served, bool] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # calls of a batch come together
 
     def warn(self, served: Served, dialect: Dialect) -> None:
-        """Say that a model that is chatted with seems to be a base model: once, or to each who hears of their call."""
+        """Warn that a chat's model seems to be a base model: once, or in each call that has a sink of its own."""
         sink = warning_sink.get()
         with self._lock:
             first = served not in self._seen
@@ -50,11 +50,11 @@ class BaseModels:
 
 
 def is_base_model(served: Served, dialect: Dialect) -> bool:
-    """Return whether a model's files say nothing of conversations. False where there are none that could."""
+    """Return True if a model's files say nothing of conversations. False if it has no files."""
     model, tokenizer = served.model, served.model.tokenizer
     if (read_from := model.read_from) is None:
         return False
-    # The end of a text ends an answer too, and every model knows that one.
+    # The end of a text ends an answer too, and every model has that token.
     ends = {tokenizer.control_id(name) for name in dialect.stops} - {*tokenizer.eos_ids[:1], None}
     declared = model.generation_defaults.get("eos_token_id")
     known = {*model.architecture.eos_ids, *(declared if isinstance(declared, list) else [declared])}

@@ -1,4 +1,4 @@
-"""How many calls of a batch are on their way at once."""
+"""The number of a batch's calls that are under way at once."""
 
 from __future__ import annotations
 

@@ -39,18 +39,18 @@ _LONG, _MANY = 100_000, 1000  # characters and messages of a conversation
 
 
 class AwaitedModel:
-    """A model that is still being loaded. Somebody has to wait for it, or ``cancel``."""
+    """A model that is still being loaded. The caller takes its ``steps``, or calls ``cancel``."""
 
     def __init__(self, first: Future[Any], rest: Steps[Served]) -> None:
         self._first, self._rest = first, rest
 
     def steps(self) -> Steps[Served]:
-        """Give what has to be waited for until the model is there, which is returned."""
+        """Yield what has to be waited for until the model is loaded, then return the model."""
         yield self._first
         return (yield from self._rest)
 
     def cancel(self) -> None:
-        """Give the model up: nobody waits for it any more."""
+        """Stop waiting for the model."""
         self._rest.close()
 
 
@@ -63,7 +63,7 @@ class CallStart:
         clock.parts.now("waiting to begin")
 
     def begin(self) -> Call | AwaitedModel:
-        """Find out what is asked for, and of which model. If that is loaded, have it answer."""
+        """Read the messages and choose the model. If it is loaded, submit the call to the engine."""
         self._clock.parts.now("getting ready")
         from langchain_gemma_jax.engine.api.process import engine
 
@@ -83,7 +83,7 @@ class CallStart:
             return self.submit(there.value)
 
     def submit(self, served: Served) -> Call:
-        """Have the engine work on the answer of a model that is loaded."""
+        """Submit the call to the engine, for a model that is loaded."""
         from langchain_gemma_jax.engine.api.process import engine
 
         clock, options, spoken = self._clock, self._options, self._spoken
@@ -135,16 +135,16 @@ class Call:
 
     @property
     def ends_slowly(self) -> bool:
-        """Whether ``finish`` is to be done beside an event loop: all that was said goes into a digest."""
+        """True if ``finish`` takes too long for an event loop: it hashes the whole conversation."""
         return self._characters > _LONG or len(self._spoken) > _MANY
 
     def cancel(self) -> None:
-        """Stop the answer: nobody wants it any more."""
+        """Stop the answer."""
         self.generation.cancel()
 
     @property
     def spells_logprobs_with(self) -> Tokenizer | None:
-        """The tokenizer, where the caller wants to see log-probabilities; else None."""
+        """The tokenizer if the caller asked for log-probabilities; else None."""
         return self._model.tokenizer if self.options.shows_logprobs else None
 
     def take(self, piece: Piece) -> list[Event]:
@@ -178,14 +178,14 @@ class Call:
 
 
 def ended(call: Call, done: Completion) -> tuple[AIMessage, Options | None]:
-    """Return the answer of a call that ended; and, if it is not to be taken, the options of who answers instead."""
+    """Return the answer of a call that ended; and, if a larger model has to answer instead, its options."""
     outcome = call.finish(done, streamed=False)
     larger = None if outcome.options.route is None else escalated(outcome)
     return whole(outcome), larger
 
 
 def _named(steps: Steps[Served], model: str) -> Steps[Served]:
-    """Take the steps of a model that arrives; if it does not, the error says who named it."""
+    """Pass on the steps of a load. If it fails, the error says so if the environment named the model."""
     try:
         return (yield from steps)
     except GemmaJaxError as error:
@@ -194,14 +194,14 @@ def _named(steps: Steps[Served], model: str) -> Steps[Served]:
 
 
 def _explained(event: Event, reason: str | None) -> Event:
-    """Return the event; where it is a call that broke off, with the reason in its error."""
+    """Return the event; if it is a call that was cut off, with the reason in its error."""
     if reason is None or not isinstance(event, Invalid) or not event.unfinished:
         return event
     return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
 
 
 def _said(done: Completion) -> tuple[int, ...]:
-    """Return the ids that stand for what was shown, where a stop string ended it; none if it ended inside a token."""
+    """Return the ids of what was shown before a stop string; none if that begins inside a token."""
     length, wanted = 0, len(done.text)
     for number, text in enumerate(done.decoded):
         longer = length + len(text)

@@ -23,7 +23,7 @@ _NAMES = {"query": ("query", "Retrieval-query"), "document": ("document", "passa
 
 @dataclass(frozen=True, kw_only=True)
 class AskedVectors:
-    """A request for vectors: of which model, of what kind of texts, and how large."""
+    """A request for vectors: the model, the kind of the texts, and the vectors' size."""
 
     model: str
     how: HowToLoad
@@ -83,7 +83,7 @@ def _served(asked: AskedVectors, clock: Clock) -> Served:
 
 
 def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> list[int]:
-    """Return what the model reads for a text.
+    """Return the ids that the model reads for a text.
 
     Raises:
         ContextLengthError: it is too long.

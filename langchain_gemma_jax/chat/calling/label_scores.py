@@ -1,4 +1,4 @@
-"""How likely each of a few words is at the beginning of an answer: a model reads, and that is all."""
+"""Log-probabilities of a few words at the beginning of an answer: a model reads the prompt and draws one token."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class AwaitedScores:
         self._ids, self._generations = ids, generations
 
     def result(self) -> LabelScores:
-        """Wait for them."""
+        """Wait for the scores."""
         return self._scores([each.result() for each in self._generations])
 
     async def aresult(self) -> LabelScores:
-        """Wait for them, while the event loop goes on."""
+        """Wait for the scores, while the event loop goes on."""
         return self._scores([await each for each in self._generations])
 
     def cancel(self) -> None:
-        """Stop the reading: nobody wants to know any more."""
+        """Stop the reading."""
         for each in self._generations:
             each.cancel()
 
     def _scores(self, found: Sequence[Completion]) -> LabelScores:
         known: Mapping[int, float] = {token: score for done in found for token, score in done.logprobs[0].top}
         first, *others = found
-        # What a question with many labels is read again for is there already.
+        # With many labels, the later requests reuse what the first one read.
         return LabelScores(
             tuple(known[token] for token in self._ids),
             first.prompt_tokens,
@@ -97,7 +97,7 @@ def label_ids(labels: Sequence[str], tokenizer: Tokenizer, name: str) -> list[in
     """Return the token that each label begins with.
 
     Raises:
-        UnsupportedModelError: two begin with the same one.
+        UnsupportedModelError: two labels begin with the same token.
     """
     ids = [tokenizer.encode_text(label)[0] for label in labels]
     if len(set(ids)) < len(ids):

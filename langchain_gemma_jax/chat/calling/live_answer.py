@@ -1,4 +1,4 @@
-"""An answer as it comes, or whole: it may be given up for a larger model's before anything of it was shown."""
+"""An answer as it comes, or whole. A larger model's may replace it before anything of it was shown."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ T = TypeVar("T")
 
 
 class Shown(Protocol[T]):
-    """How an answer is shown: as chunks of a message, or as events."""
+    """The form in which an answer is shown: chunks of a message, or events."""
 
     def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[T]:
         """Return what a piece of the answer adds."""
 
     def broken(self) -> list[T]:
-        """Return what is left to say when an error ends the answer."""
+        """Return what completes the output after an error ended the answer."""
 
     def last(self, outcome: Outcome) -> list[T]:
-        """Return what is left, and how it ended."""
+        """Return the rest of the answer, and how it ended."""
 
 
 class HeldBack:
-    """The calls of a model from which a larger one may take over: they are shown when it is known that it does not.
+    """The calls of a model that a larger one may replace. They are shown once it is clear that it does not.
 
-    Words are not held back, and what was shown cannot be taken back: behind them nobody takes over.
+    Text is shown at once and cannot be taken back, so after text no larger model takes over.
     """
 
     def __init__(self, options: Options) -> None:
@@ -64,13 +64,13 @@ class HeldBack:
         return self.rest() if self.shown else ((), ())
 
     def rest(self) -> tuple[Sequence[Event], Sequence[TokenLogprobs]]:
-        """Return what is held back, which is not any more."""
+        """Return what is held back, and forget it."""
         found = self._events, self._probabilities
         self._events, self._probabilities = [], []
         return found
 
     def larger(self, outcome: Outcome) -> Options | None:
-        """Return the options of who answers instead, if the answer is not to be taken and nothing of it was shown."""
+        """Return the options of a larger model, if it has to answer instead and nothing was shown yet."""
         return None if self.shown else escalated(outcome)
 
 
@@ -121,7 +121,7 @@ async def astream(
 
 
 def as_events(message_id: str, call: Call) -> ProtocolEvents:
-    """Show an answer as events of LangChain's protocol, under the id that its message has."""
+    """Return the form of LangChain's protocol: events, under the id of the answer's message."""
     return ProtocolEvents(message_id, call.options.model, call.spells_logprobs_with)
 
 

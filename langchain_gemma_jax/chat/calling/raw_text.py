@@ -1,4 +1,4 @@
-"""A text that a model goes on with, as it is: no chat format, no turns."""
+"""Texts that a model continues as they are: no chat format, no turns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
-FILL_IN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")  # before what is there, what follows, what is asked
+FILL_IN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")  # before the text, the suffix and the answer
 
 
 def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) -> Generation:
-    """Have the engine go on with a text; with a ``suffix``, write what is between the two.
+    """Have the engine continue a text; with a ``suffix``, write what is between the two.
 
     Raises:
         InputError: the model cannot fill in. Other errors as ``engine().load`` and ``engine().submit`` have them.
@@ -46,7 +46,7 @@ def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) ->
 
 
 def text_ids(text: str, suffix: str | None, tokenizer: Tokenizer, name: str) -> list[int]:
-    """Return what a model reads to go on with a text. No text becomes a control token."""
+    """Return the ids that a model reads to continue a text. No text becomes a control token."""
     if suffix is None:
         return [tokenizer.bos_id, *tokenizer.encode_text(text)]
     before, after, middle = (tokenizer.control_id(each) for each in FILL_IN)

@@ -1,4 +1,4 @@
-"""A model that is loaded, for one call: what it reads, and how its answer is sampled."""
+"""A loaded model, for one call: its prompt, and the sampling of its answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.seams.media_support import PlacedMedium
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
-FAR_TOO_LONG = 4  # times the context: from where on nobody counts by how much
+FAR_TOO_LONG = 4  # times the context: a longer prompt is refused, and not counted to its end
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class ReadyModel:
     def prompt(
         self, messages: Sequence[Message], options: Options, *, counts: bool = False
     ) -> tuple[RenderedPrompt, EncodedPrompt]:
-        """Return what the model reads. Its own answers are read as they were generated, if that is still known.
+        """Return the model's prompt. In it, its own answers have the ids that were generated, if these are still known.
 
-        ``counts``: nothing is to be read, so that it may have any length.
+        ``counts``: the prompt is counted only, so it may have any length.
 
         Raises:
-            ContextLengthError: it is much longer than the context. What is a little longer is counted to its end.
+            ContextLengthError: the prompt is much longer than the context. A little longer one is counted to its end.
         """
         limit = None if counts else min(options.max_context or self.served.max_context, self.served.max_context)
 
         def counted(tokens: int) -> None:
-            """Refuse what has at least so many: each message has one, and each token is a few characters at most."""
+            """Refuse prompts of at least N tokens: each message has one, and each token has few characters at most."""
             if limit is not None and tokens > FAR_TOO_LONG * limit:
                 raise ContextLengthError(tokens, limit - 1, self._longer(limit), at_least=True)
 
@@ -93,7 +93,7 @@ class ReadyModel:
     def sampling(
         self, prompt: RenderedPrompt, encoded: EncodedPrompt, options: Options
     ) -> tuple[Sampling, AnswerLimits]:
-        """Return how the answer is sampled, what it is held to and what ends it; and how long it may be.
+        """Return the answer's sampling, with its grammar and the tokens that end it; and the answer's limits.
 
         Raises:
             InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
@@ -107,7 +107,7 @@ class ReadyModel:
         return replace(sampling, stop_ids=tuple(stops), grammar=grammar, max_tokens=limits.most), limits
 
     def _room(self, options: Options, tokens: int) -> int:
-        """Return how many tokens of an answer there is room for."""
+        """Return the number of tokens that there is room for in the answer."""
         limit = options.max_context or self.served.max_context
         if limit > self.served.max_context:
             raise InputError(
@@ -119,7 +119,7 @@ class ReadyModel:
         return limit - tokens
 
     def _longer(self, limit: int) -> str:
-        """Return what would allow a longer prompt: it depends on what the limit comes from."""
+        """Return advice on how to allow a longer prompt. It depends on where the limit comes from."""
         here, own = self.served.max_context, self.served.model.architecture.max_context
         if limit < here:
             return f"allow more: this model was given max_context={limit}, and up to {here} are possible"

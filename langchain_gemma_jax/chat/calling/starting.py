@@ -1,8 +1,8 @@
-"""How a call is begun by those who wait for it: in their thread, in an event loop, and for as long as they have time.
+"""Starting a call: in the caller's thread or from an event loop, and within the call's time.
 
-What may take long is done in threads of its own, a few at once, that nobody else's work has to wait behind: encoding
-a long text, compiling a grammar, importing JAX. Waiting for a model takes up no thread at all. Whatever is done there
-has a stop (``stopping.py``), which its deadline, its caller's leaving and the end of the process reach.
+Work that may take long runs in threads kept for it, a few dozen at once, so that it delays no other work: encoding a
+long text, compiling a grammar, importing JAX. Waiting for a model takes up no thread at all. All work in those threads
+has a stop (``stopping.py``). The call's deadline, a caller that leaves and the end of the process set it off.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from langchain_gemma_jax.stopping import Stop, StoppedError, end_with_process
 T = TypeVar("T")
 
 AT_ONCE = 32  # calls that are being begun
-EXIT_SECONDS = 1.0  # that the end of the process waits for what was asked to stop
+EXIT_SECONDS = 1.0  # the most that the end of the process waits for work that was asked to stop
 
 _called: ContextVar[tuple[object, float] | None] = ContextVar("called", default=None)
 """The model whose batch the call belongs to, and when the batch was asked for."""
 
 
 _prepared: ContextVar[Callable[[], object] | None] = ContextVar("prepared", default=None)
-"""What is done when all that a call reads was made of what its caller sent."""
+"""A function to run once a call's prompt was made, and what its caller sent is no longer needed."""
 
 
 def _threads() -> Background:
@@ -49,7 +49,7 @@ _beside = _threads()
 
 
 def _end_with_process() -> None:
-    """Stop what is being done, and wait for that. What is inside of a library then is left behind."""
+    """Stop the work under way, and wait for it. Work that is still inside a library then is left behind."""
     end_with_process()
     if not _beside.close(EXIT_SECONDS):
         leave_early()
@@ -66,19 +66,19 @@ if hasattr(os, "register_at_fork"):
 
 
 def when_prepared(then: Callable[[], object]) -> None:
-    """Have this done, in any thread, as soon as the calls of this task need nothing more of what was sent for them."""
+    """Have a function run, in any thread, as soon as this task's calls need nothing more of what the caller sent."""
     _prepared.set(then)
 
 
 def prepared() -> None:
-    """Say so: it was read, and is a prompt now."""
+    """Run the function of ``when_prepared``: what the caller sent is a prompt now."""
     if (then := _prepared.get()) is not None:
         then()
 
 
 @contextmanager
 def called_together(model: object) -> Iterator[None]:
-    """Count the calls of a model that are made inside as called now, however long they wait until they begin."""
+    """Date the calls of a model that are made inside to now, however long they wait until they begin."""
     token = _called.set((model, time.monotonic()))
     try:
         yield
@@ -111,7 +111,7 @@ async def astart(messages: Sequence[BaseMessage], options: Options, clock: Clock
 def begin(function: Callable[[], T], clock: Clock) -> T:
     """Run a function that takes a while, for as long as there is time.
 
-    Where it returns too late for anybody, what it returned is cancelled, if that is possible.
+    If it returns after its caller has left, its result is cancelled, if that is possible.
     """
     return wait_for(_here(clock, function) if clock.until is None else _elsewhere(clock, function), clock)
 
@@ -122,7 +122,7 @@ async def abegin(function: Callable[[], T], clock: Clock) -> T:
 
 
 async def beside(function: Callable[..., T], *args: Any) -> T:
-    """Run a function in one of the threads, beside the event loop, however long it takes."""
+    """Run a function in one of the threads, however long it takes, while the event loop goes on."""
     return await abegin(partial(function, *args), Clock())
 
 
@@ -140,7 +140,7 @@ def _steps(start: CallStart, run: Callable[[Callable[[], Any]], Steps[Any]]) -> 
 
 
 def _here(clock: Clock, function: Callable[[], T]) -> Steps[T]:
-    yield from ()  # nobody has to wait for what is done here
+    yield from ()  # the work is done in this thread: there is no future to wait for
     return _done(function, Stop(clock.until), clock)
 
 
@@ -152,7 +152,7 @@ def _elsewhere(clock: Clock, function: Callable[[], T]) -> Steps[T]:
     try:
         yield future
         return future.result()
-    except GeneratorExit:  # nobody waits any more
+    except GeneratorExit:  # the caller has left
         stop.ask()
         future.cancel()
         future.add_done_callback(_drop)
@@ -176,7 +176,7 @@ def _done(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
 
 
 def _done_apart(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
-    """Run a function that looks at a stop. Its error keeps nothing alive of what it worked on, which may be much."""
+    """Run a function that looks at a stop. Its error keeps none of its data alive, which may be much."""
     try:
         return _done(function, stop, clock)
     except BaseException as error:
@@ -185,10 +185,10 @@ def _done_apart(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
 
 
 def _drop(future: Future[Any]) -> None:
-    """Cancel what a function returned too late for anybody."""
+    """Cancel the result of a function that returned after its caller had left."""
     if not future.cancelled() and future.exception() is None:
         found = future.result()
-        for end in ("cancel", "close"):  # of a call; of a coroutine that nobody waits for
+        for end in ("cancel", "close"):  # of a call; of a coroutine that is not awaited
             if hasattr(found, end):
                 getattr(found, end)()
                 return

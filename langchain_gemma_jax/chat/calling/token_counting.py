@@ -1,4 +1,4 @@
-"""How many tokens a conversation has, exactly as it would be read."""
+"""Counts of tokens: of a conversation, exactly as a model would read it, and of a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langchain_gemma_jax.dialects import Message, ToolCall
 
 
 def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
-    """Return how many tokens the whole prompt has, tools and all that the format adds included."""
+    """Return the number of tokens of the whole prompt, with the tools and all that the format adds."""
     told = conversation(messages, piece=True)
     if not told:
         return 0
@@ -31,7 +31,7 @@ def token_ids(text: str, options: Options) -> list[int]:
 def _whole(told: Sequence[Message]) -> list[Message]:
     """Return the conversation with a call made up for each result that lost its own.
 
-    Whoever trims a conversation counts pieces of it that no model is ever shown.
+    Code that trims a conversation counts pieces of it that no model ever reads.
     """
     found: list[Message] = []
     calling = False

@@ -51,7 +51,7 @@ class BoundedMemory(Generic[V]):
 
     @property
     def _busy_here(self) -> bool:
-        """Whether a signal handler came in the midst of its thread's use. It does without what is half done."""
+        """True in a signal handler that interrupted this thread's own use of the memory, which may be half changed."""
         return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001  as threading.Condition does
 
     def _forget(self, key: bytes) -> None:

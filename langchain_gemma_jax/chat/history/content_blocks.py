@@ -1,4 +1,4 @@
-"""The content of a message, in whichever form LangChain's users and other models' packages write it."""
+"""The content of a message, in any form that LangChain's users and other models' packages write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HIDDEN = {"redacted_thinking"}  # thoughts that only their own server can read
 
 @dataclass
 class Blocks:
-    """What a message's content holds."""
+    """The parts and the calls in a message's content."""
 
     parts: list[Text | Thinking | MediaPart] = field(default_factory=list)
     calls: list[LangChainCall] = field(default_factory=list)
@@ -36,11 +36,11 @@ class Blocks:
 def read_blocks(message: BaseMessage, where: str) -> Blocks:
     """Return a message's content. ``where`` is how an error names the message.
 
-    Images, sounds and documents are read by ourselves, as what LangChain makes of them depends on who wrote them.
+    Images, sounds and documents are read here: LangChain reads them differently for each package that wrote them.
 
     Raises:
-        InputError: the content holds something that no model is told. MediaError: it is an image or a sound in a form
-            that is not known, or said by somebody who shows none.
+        InputError: the content holds something that no model reads. MediaError: an image or a sound has an unknown
+            form, or is in a message that may hold none.
     """
     found = Blocks()
     if isinstance(message.content, str) and not message.additional_kwargs:

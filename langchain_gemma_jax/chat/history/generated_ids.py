@@ -1,8 +1,8 @@
 """The ids of recent answers, so that a conversation that comes back is read as it was generated.
 
 Text that is encoded anew can have other ids than those that the model generated, and then its KV cannot be reused.
-An answer is found by what it says, thinks and calls, and by what was said before: one that was changed in between is
-not found, and one that was sent through JSON, or by somebody who keeps no ids of messages, is.
+An answer is found by its text, thoughts and calls, and by the conversation before it. One that was changed in between
+is not found. One that went through JSON, or lost the id of its message, is found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.model import Model
 
 MOST_BYTES = 4 << 20  # for the answers of a model
-MOST_BYTES_ROUTED = 2 << 20  # for who answered, in conversations whose model is chosen
+MOST_BYTES_ROUTED = 2 << 20  # for the models that answered, in conversations whose model is chosen
 
 
 class GeneratedIds:
@@ -33,7 +33,7 @@ class GeneratedIds:
         self._ids: BoundedMemory[bytes] = BoundedMemory(most)
 
     def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
-        """Remember what the last message of a conversation was generated as."""
+        """Remember the ids that the last message of a conversation was generated as."""
         if ids:
             *_, key = digests(scope, dialect, conversation)
             self._ids.keep(key, array("i", ids).tobytes())
@@ -70,7 +70,7 @@ def conversation_memory() -> ConversationMemory:
 
 
 def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
-    """Give, for each message, a digest of the conversation up to and with that message.
+    """Yield, for each message, a digest of the conversation up to and with that message.
 
     The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
     """

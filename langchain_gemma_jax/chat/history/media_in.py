@@ -53,7 +53,7 @@ def media_memory() -> MediaMemory:
 
 @dataclass(frozen=True)
 class MediaPlacing:
-    """How the media of one call become what a model takes."""
+    """The conversion of one call's media into what a model takes."""
 
     model: Model
     scope: str
@@ -68,7 +68,7 @@ class MediaPlacing:
 
         Raises:
             MediaError: the model takes none of this kind, or it may not be read, is too much, or is none;
-            StoppedError: nobody waits for it any more.
+            StoppedError: the caller has left.
         """
         parts = [part for message in messages for part in message.media]
         if not parts:
@@ -138,7 +138,7 @@ def _without(ids: tuple[int, ...], begin: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _while_placed(medium: Medium) -> int:
-    """Bytes that are there beside a medium while something is made of it."""
+    """Bytes needed beside a medium while the model's inputs are made of it."""
     if isinstance(medium, Picture):
         return medium.pixels.size // 3 * WHILE_RESIZED
     return medium.samples.nbytes

@@ -33,25 +33,25 @@ _SHOWN = 20  # ids of calls, in an error
 
 
 def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> list[Message]:
-    """Return LangChain's messages as dialects know them, one for one; results in the order of their calls.
+    """Return LangChain's messages as dialects render them, one for one; results in the order of their calls.
 
     ``piece``: it is a part of a conversation, so that results may have lost their calls.
 
     Names of speakers, artifacts of tools and hints about caching are not for the model, and are left out.
 
     Raises:
-        InputError: a message holds what no model is told, such as another server's tool.
+        InputError: a message holds what no model reads, such as another server's tool.
         MediaError: an image, a sound or a file is of no form that is known.
     """
     found: list[Message] = []
-    ruins: set[str | None] = set()  # the ids of what is no call, where nothing else was called
+    ruins: set[str | None] = set()  # the ids of invalid calls, if the message has no others
     for number, message in enumerate(looking(messages)):
         where = f"messages[{number}]"
         if isinstance(message, AIMessage):
             found.append(_message(message, where))
             ruins = set() if found[-1].calls else {call["id"] for call in message.invalid_tool_calls}
         elif isinstance(message, ToolMessage) and message.tool_call_id in ruins:
-            # Agents answer such a call with an error. To the model it was words, and so is this.
+            # Agents answer an invalid call with an error. The model reads the call as text, and so the error too.
             told = read_blocks(message, where)
             found.append(Message.user("\n".join(told.texts), *told.media))
         else:
@@ -60,7 +60,7 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
 
 
 def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) -> list[Message]:
-    """Return the conversation with results in the order of the calls that they answer: models tell them by that.
+    """Return the conversation with results in the order of the calls that they answer: models match them by it.
 
     Raises:
         InputError: a result answers a call that was not made.
@@ -95,7 +95,7 @@ def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) ->
 
 
 def _ruins(message: BaseMessage) -> set[str | None]:
-    """Return the ids of what was to be a call and is none, which agents answer by an error."""
+    """Return the ids of a message's invalid calls, which agents answer with an error."""
     return {call["id"] for call in message.invalid_tool_calls} if isinstance(message, AIMessage) else set()
 
 
@@ -135,7 +135,7 @@ def _answer(message: AIMessage, where: str) -> Message:
     calls = {call["id"] or f"#{number}": call for number, call in enumerate(message.tool_calls)}
     for call in found.calls:  # those that are blocks of the content, and nothing else
         calls.setdefault(call["id"] or "", call)
-    # What could not be understood as a call stays in the conversation as the words that it is.
+    # An invalid call stays in the conversation as text.
     ruins = [Text(call["args"]) for call in message.invalid_tool_calls if call["args"]]
     return Message(
         "assistant",
@@ -158,6 +158,6 @@ def _with_role(message: ChatMessage, where: str) -> BaseMessage:
 
 
 def spoken(message: Message) -> tuple[str, str]:
-    """Return what an answer says and what it thinks, in however many parts."""
+    """Return an answer's text and its thoughts, each joined from all parts."""
     said = "".join(part.text for part in message.content if isinstance(part, Text))
     return said, "".join(part.text for part in message.content if isinstance(part, Thinking))

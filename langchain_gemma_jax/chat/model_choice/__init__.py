@@ -1,5 +1,5 @@
-"""Which of several models takes a step of a conversation, and whether a larger one has to answer instead.
+"""The choice of the model that takes a step of a conversation, and of a larger one that has to answer instead.
 
 The caller's thread runs it, or the one that begins the call. The room may import ``answering``, ``asking`` and
-``history`` of ``chat``, ``routing``, and the ``engine`` for what it knows of models.
+``history`` of ``chat``, ``routing``, and the ``engine`` for the status of its models.
 """

@@ -1,4 +1,4 @@
-"""What can be seen of a conversation before a model has read it, for whoever has to choose the model."""
+"""Signals of a conversation that are there before a model has read it, for the choice of the model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_gemma_jax.routing import Signals
 
-CHARACTERS_A_TOKEN = 4  # about, where nobody has counted
+CHARACTERS_A_TOKEN = 4  # about, where there is no count
 
 
 @dataclass(frozen=True)
 class ConversationSignals:
-    """What a conversation's messages alone say about a call."""
+    """The signals in a conversation's messages alone."""
 
     tokens: int
     results: int
@@ -34,7 +34,7 @@ class ConversationSignals:
         resident: frozenset[str] = frozenset(),
         switch_s: Mapping[str, float] | None = None,
     ) -> Signals:
-        """Return the signals to route by: what the messages say, and what is known beside them."""
+        """Return the signals to route by: those of the messages, and the ones given."""
         return Signals(
             sizes=sizes,
             last=last,
@@ -53,7 +53,7 @@ class ConversationSignals:
 
 
 def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals:
-    """Return what a conversation's messages show."""
+    """Return the signals in a conversation's messages."""
     asked = max((number for number, each in enumerate(messages) if isinstance(each, HumanMessage)), default=0)
     since = messages[asked:]
     bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
@@ -64,7 +64,7 @@ def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:
-    """Return about how many tokens a conversation has: those that an answer counted, and what came behind it."""
+    """Return about how many tokens a conversation has: the count of its last answer, and an estimate of the rest."""
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
         if isinstance(message, AIMessage) and message.usage_metadata is not None:
@@ -74,7 +74,7 @@ def _tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def _quiet_turns(before: Sequence[BaseMessage]) -> int:
-    """Return in how many turns in a row, up to the end, no tool was called."""
+    """Return the number of turns in a row, up to the end, in which no tool was called."""
     turns = 0
     for message in reversed(before):
         if isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and message.tool_calls):

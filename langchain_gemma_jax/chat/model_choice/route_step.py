@@ -1,4 +1,4 @@
-"""Which model takes a step of a conversation: the one that was named, or what a route's policy chooses."""
+"""The choice of a step's model: the one that was named, or the one that a route's policy chooses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Mes
 
 
 def escalated(outcome: Outcome) -> Options | None:
-    """Return the options of who should answer instead, if an answer is not to be taken; None if it is."""
+    """Return the options of a larger model, if it should answer instead; None if the answer is taken."""
     options, answer, done = outcome.options, outcome.answer, outcome.done
     route, step = options.route, options.step
     if route is None or step is None or options.model_was_named or (larger := route.larger(step.size)) is None:
@@ -56,7 +56,7 @@ def escalated(outcome: Outcome) -> Options | None:
 
 
 def may_escalate(options: Options) -> bool:
-    """Return True if a larger size may take over from a call of this one: until it is whole, it cannot be shown."""
+    """Return True if a larger size may replace a call of this one: until the call is whole, it cannot be shown."""
     route, step = options.route, options.step
     if route is None or step is None or options.model_was_named:
         return False
@@ -64,7 +64,7 @@ def may_escalate(options: Options) -> bool:
 
 
 def is_judged(options: Options) -> bool:
-    """Return True if it has to be known how likely the answer's tokens are."""
+    """Return True if the likelihood of the answer's tokens is needed, for a judge."""
     route, step = options.route, options.step
     if route is None or step is None or options.model_was_named or (judge := route.judge(step.size)) is None:
         return False
@@ -72,7 +72,7 @@ def is_judged(options: Options) -> bool:
 
 
 def right(outcome: Outcome, size: str, route: Route) -> float:
-    """Return how likely an answer of this size is right; 1 if nobody judges it."""
+    """Return the likelihood that an answer of this size is right; 1 if the size has no judge."""
     judge = route.judge(size)
     if judge is None:
         return 1.0
@@ -89,7 +89,7 @@ def remember(options: Options, conversation: Sequence[Message], where: Conversat
 
 
 def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
-    """Return which size answered in the conversation before: its last answer says so, or it is remembered."""
+    """Return the size that gave the conversation's last answer: the answer says so, or it is remembered."""
     keys = list(digests(scope, "", told))
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]

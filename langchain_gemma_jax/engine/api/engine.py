@@ -59,12 +59,12 @@ class Engine:
 
     @property
     def settings(self) -> Settings:
-        """What ``configure`` has set, as it is in force now."""
+        """The settings of ``configure`` that are in force now."""
         return self._settings.now
 
     @property
     def alive(self) -> bool:
-        """Whether the engine can take requests."""
+        """True if the engine can take requests."""
         return self._owner.alive
 
     def refuse_waiting(self) -> None:
@@ -141,7 +141,7 @@ class Engine:
         self._models.pin(served, pinned=pinned)
 
     def keep_alive(self, served: Served, seconds: float | None) -> None:
-        """How long a model stays in memory when nobody uses it; None: until the memory is needed for another one."""
+        """Set how long an unused model stays in memory. None: until the memory is needed for another one."""
         self._models.keep_alive(served, seconds)
 
     @contextmanager
@@ -270,16 +270,16 @@ class Engine:
         return self.events.subscribe(Tripped, reader)
 
     def companion(self, make: Callable[[], T]) -> T:
-        """What a caller keeps for as long as this engine runs: made by the first who asks for it, gone with ``close``.
+        """Return an object kept for as long as this engine runs. The first call with ``make`` makes it.
 
-        A closed engine keeps nothing: there, everybody gets one of their own.
+        ``close`` drops it. A closed engine keeps nothing: there, each call makes a new one.
         """
         if not self.alive:
             return make()
         return cast("T", self._companions.setdefault(make, make()))
 
     def report(self) -> Report:
-        """What was done so far, and what it cost."""
+        """Return a report of the work done so far, and of its cost."""
         ancestry.refuse_forked()
         owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
         runners, models = list(owner.models.runners.values()), self.models()

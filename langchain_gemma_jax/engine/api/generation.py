@@ -1,4 +1,4 @@
-"""What a caller holds of its request: a stream of pieces, a result, and the way to stop it."""
+"""A caller's handle on its request: a stream of pieces, a result, and the way to stop it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Generation:
 
     @property
     def done(self) -> bool:
-        """Whether its end was read."""
+        """True if the request's end was read."""
         return self._end is not None
 
     def __iter__(self) -> Iterator[Piece]:

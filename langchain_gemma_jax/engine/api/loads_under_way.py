@@ -40,12 +40,12 @@ class Load(Generic[T]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the model."""
+        """True if a caller waits for the model."""
         return self.waiting > 0
 
     @property
     def given_up(self) -> bool:
-        """Whether it was told to stop, at a time when nobody waited or as the engine was closed."""
+        """True if the load was asked to stop, while no caller waited or as the engine was closed."""
         return self.stop.asked.done()
 
 
@@ -102,7 +102,7 @@ class Loads(Generic[T]):
 
     @property
     def busy(self) -> bool:
-        """Whether something comes."""
+        """True if a model is being loaded."""
         return self._threads.busy
 
     def close(self, timeout: float | None = None) -> bool:

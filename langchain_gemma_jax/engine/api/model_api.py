@@ -43,11 +43,11 @@ from langchain_gemma_jax.models.mesh.counts import AUTO, replica_count
 from langchain_gemma_jax.stopping import Stop
 
 LoadKey: TypeAlias = tuple[str, HowToLoad]
-"""Where a model is, and how it is loaded."""
+"""A model's place, and how it is loaded."""
 
 
 class ModelApi:
-    """What callers may do with an engine's models. The methods are the engine's: see there what each is for."""
+    """The engine's methods for its models. ``Engine`` says what each is for."""
 
     def __init__(self, loader: ModelLoader) -> None:
         self._loader, self._owner, self._models = loader, loader.owner, loader.owner.models

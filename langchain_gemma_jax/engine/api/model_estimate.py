@@ -1,4 +1,4 @@
-"""What a model will take on its device, before a byte of it is read."""
+"""Estimates of the memory that a model will take on its device, before a byte of it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How models come into memory: room is waited for, weights are read, programs fetched meanwhile, a runner made."""
+"""Loading of models into memory: room is waited for, weights are read, programs fetched meanwhile, a runner made."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ModelLoader:
 
     @property
     def loads_run(self) -> bool:
-        """Whether a model is being loaded."""
+        """True if a model is being loaded."""
         return self.loads.busy or self._rereads.busy
 
     def end_loads(self, until: float | None) -> bool:
@@ -363,7 +363,7 @@ def no_room(what: str, began: float, statuses: tuple[ModelStatus, ...]) -> Deadl
 
 
 def until_when(timeout: float | None) -> float | None:
-    """When so many seconds will have passed. None: never."""
+    """Return the ``time.monotonic()`` at which ``timeout`` seconds will have passed. None: never."""
     return None if timeout is None else time.monotonic() + checked_timeout(timeout)
 
 
@@ -390,9 +390,10 @@ def _until_done(future: Future[None], load: Load[Served] | None, until: float | 
 
 
 def _cores_to_spare() -> bool:
-    """Whether programs can be fetched while weights are read again: from the page cache, which keeps its readers busy.
+    """Return True if programs can be fetched while weights are read again.
 
-    Weights that are read for the first time come from the disk, and the readers wait for it.
+    Then the weights come from the page cache, which keeps their readers busy. Weights that are read for the first time
+    come from the disk, and the readers wait for it.
     """
     return cores() > READERS
 

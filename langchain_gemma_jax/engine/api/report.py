@@ -1,4 +1,4 @@
-"""What the engine did and what it cost, as a caller sees it."""
+"""The engine's work and its cost, as a caller sees them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 
 @dataclass(kw_only=True)
 class Report(Counters):
-    """What the engine did and what it cost, since it was started. ``print(engine().report())`` shows a table."""
+    """The engine's work and its cost, since it was started. ``print(engine().report())`` shows a table."""
 
     running: int
     waiting: int

@@ -1,4 +1,4 @@
-"""How a caller's prompt and options become a request: checked, and held to a grammar if one is asked for."""
+"""Requests from a caller's prompt and options: checked, and held to a grammar if one is asked for."""
 
 from __future__ import annotations
 

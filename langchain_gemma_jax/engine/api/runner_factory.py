@@ -1,4 +1,4 @@
-"""What a model runs in: its device, its conversations, the memory that it shares with others."""
+"""Making a model's runner: its device, its conversations, the memory that it shares with others."""
 
 from __future__ import annotations
 

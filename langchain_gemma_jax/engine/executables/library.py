@@ -48,7 +48,7 @@ _EACH_FOR_ITSELF: dict[str, str | bool] = {"xla_gpu_shard_autotuning": False}
 
 @dataclass
 class Tally:
-    """What programs were fetched and made, and how long that took, by all threads together."""
+    """Counts of the programs fetched and made, and the time that took, by all threads together."""
 
     hits: int = 0
     misses: int = 0
@@ -80,11 +80,11 @@ class ReadyProgram:
 
 
 class BackgroundThreads(Protocol):
-    """Where programs are made while nobody waits for them yet: a ``Background``."""
+    """The threads that make programs before they are needed: a ``Background``."""
 
     @property
     def closed(self) -> bool:
-        """Whether the engine was closed, so that nothing is worth waiting for."""
+        """True if the engine was closed, so that no program is worth waiting for."""
         ...
 
     def submit(self, work: Callable[[], object]) -> object:
@@ -131,26 +131,26 @@ class Library:
         return call
 
     def first_calls(self) -> list[ProgramKey]:
-        """What was run first here, up to the first step."""
+        """Return the keys of the programs that were run first here, up to the first step's."""
         called = list(self._calls)
         return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
 
     def first_needed(self) -> list[ProgramKey]:
-        """What an earlier process needed first."""
+        """Return the keys of the programs that an earlier process needed first."""
         return [] if self._first_needed is None else self._first_needed.recall()
 
     @property
     def makes_later(self) -> bool:
-        """Whether there is a background to make programs in."""
+        """True if there is a background to make programs in."""
         return self._background is not None
 
     def there(self, key: ProgramKey) -> bool:
-        """Whether nobody has to wait for a program; nor for the error of one that could not be made."""
+        """Return True if there is no wait for a program, nor for the error of one that could not be made."""
         made = self._made.get(key)
         return key in self._failed or (made is not None and made.done())
 
     def kept(self, key: ProgramKey) -> bool:
-        """Whether a program need not be compiled: it is there, or on the disk."""
+        """Return True if a program need not be compiled: it is there, or on the disk."""
         return self.there(key) or (self._store is not None and self._store.has(fingerprint.name(self._family, key)))
 
     def soon(self, keys: Iterable[ProgramKey]) -> None:

@@ -1,4 +1,4 @@
-"""How a process ends whose engine is in the middle of a dispatch that takes longer than anybody wants to wait.
+"""The end of a process whose engine is inside a dispatch that takes longer than the end may wait.
 
 A thread inside XLA, compiling or waiting for the device, cannot be interrupted, and while it is there
 two things kill the process. The C++ runtime destroys what a compile is using: a segmentation fault, in

@@ -45,7 +45,7 @@ EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
 
 
 class OwnerHost(Protocol):
-    """What the owner thread needs of the engine around it."""
+    """The engine around the owner thread, as that thread needs it."""
 
     def budget(self, home: Hashable) -> int:
         """Return the bytes of each device of a place that models and their conversations may take."""
@@ -57,7 +57,7 @@ class OwnerHost(Protocol):
 
     @property
     def loads_run(self) -> bool:
-        """Whether a model is being loaded."""
+        """True if a model is being loaded."""
         ...
 
     def end_loads(self, until: float | None) -> bool:
@@ -93,7 +93,7 @@ class Owner:
 
     @property
     def alive(self) -> bool:
-        """Whether the engine can take requests."""
+        """True if the engine can take requests."""
         return os.getpid() == self._process and not self.thread.ended and not self.closing
 
     @property
@@ -102,7 +102,7 @@ class Owner:
 
     @property
     def queued(self) -> int:
-        """How many requests wait to be begun."""
+        """The number of requests that wait to be begun."""
         return self._work.inbox.queued
 
     @property
@@ -203,7 +203,7 @@ class Owner:
         self._host.load_again(known)
 
     def is_waited_for(self, known: KnownModel) -> bool:
-        """Whether requests wait for a model."""
+        """Return True if requests wait for a model."""
         return any(request.asked.model is known.served for request in self.scheduler.waiting)
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
@@ -266,7 +266,7 @@ class Owner:
         return not self.closing
 
     def _patience(self) -> float | None:
-        """How long there is nothing to do unless somebody sends something. None: for ever."""
+        """Return the seconds for which there is nothing to do unless something is sent. None: for ever."""
         if self.scheduler.running or self._work.flights:
             return 0.0
         if any(request.asked.model in self.models.runners for request in self.scheduler.waiting):

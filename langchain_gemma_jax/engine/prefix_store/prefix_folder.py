@@ -207,7 +207,7 @@ def _exactly(fd: int, at: int, size: int) -> memoryview:
 
 
 def _facts(folder: Folder) -> dict[str, os.stat_result]:
-    """What the system says of each prefix file."""
+    """Return the system's status of each prefix file, by its name."""
     found = {}
     for name in folder.names():
         if name.endswith(PREFIX):

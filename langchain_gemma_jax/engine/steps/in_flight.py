@@ -25,7 +25,7 @@ class InFlight:
 
     @property
     def rows(self) -> int:
-        """How many rows a step had, those that nobody needed among them."""
+        """The number of rows of a step, those without a request included."""
         return 0 if self.ends is None else int(self.ends.shape[0])
 
 
@@ -71,7 +71,7 @@ def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
 
 
 def _agreeing(draft: tuple[int, ...], tokens: np.ndarray) -> int:
-    """How many drafted tokens are what would have been picked anyway."""
+    """Return the number of drafted tokens, from the first one on, that would have been picked anyway."""
     for index, drafted in enumerate(draft):
         if drafted != tokens[index]:
             return index

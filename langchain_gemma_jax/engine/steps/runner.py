@@ -61,7 +61,7 @@ class Runner:
 
     @property
     def programs_seen(self) -> int:
-        """How many programs have run, of ``bound`` at most."""
+        """The number of programs that have run, of ``bound`` at most."""
         return len(self.device.seen)
 
     @property
@@ -124,7 +124,7 @@ class Runner:
         return self._after_chunk(request, end, hidden, ends)
 
     def media_are_there(self, request: Request) -> bool | None:
-        """Whether what a request's pictures and sounds go through is in memory, or comes. None: there is no room."""
+        """Return True if the encoders of a request's media are in memory, False while they are read. None: no room."""
         placed = tuple(each for each in request.asked.prompt.media if each.end > request.held)
         return True if self.media is None or not placed else self.media.there(placed)
 
@@ -168,7 +168,7 @@ class Runner:
         return flight
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
-        """How many of these share the next step, and its rows: of those at hand that there is memory for, the best.
+        """Return how many of these share the next step, and its rows: the best at hand that there is memory for.
 
         ``alike`` counts those that will soon be ready to share a step, too.
         """
@@ -198,7 +198,7 @@ class Runner:
         return flight
 
     def follows(self, requests: tuple[Request, ...], rows: int | None = None) -> bool:
-        """Whether a step of these, in so many rows, can go on, on the device, from the one before; None: in as many."""
+        """Return True if a step of these in ``rows`` rows can go on, on the device, from the last. None: as many."""
         last = self._last
         if last is None or last.requests != requests or last.epochs != epochs_of(requests):
             return False
@@ -233,13 +233,13 @@ class Runner:
         self.kv_store.index.extend(resident, request.keys(len(resident.keys), len(request.progress.context) - 1))
 
     def draw_again(self, request: Request) -> None:
-        """What was drawn behind its newest token is not taken: that token is read again, if it was read with others."""
+        """Drop the tokens drawn after a request's newest one. That one is read again, if its KV is there already."""
         resident = _resident(request)
         if request.to_read == 0:
             self.kv_store.index.truncate(resident, len(resident.keys) - 1)
 
     def forget_feed(self) -> None:
-        """The next step starts from what the host knows."""
+        """Have the next step start from the host's tokens."""
         self._last = None
 
     def _run_step(
@@ -300,7 +300,7 @@ class Runner:
         return InFlight(requests, picked, epochs_of(requests), got=got), sequences
 
     def _at_once(self, request: Request) -> int:
-        """How many steps of a loop a request takes part in. What is illegal has to be taken back: see ``Rings``."""
+        """Return how many of a loop's steps a request takes part in. Illegal tokens are taken back: see ``Rings``."""
         if request.constraint is None:
             return self.loop_steps
         return 1 if request.masked else min(self.loop_steps, MAX_TAKEN_BACK)
@@ -322,7 +322,7 @@ class Runner:
         return cast("tuple[jax.Array, jax.Array]", found)
 
     def _keep_turn(self, resident: Resident) -> None:
-        """Where a turn ends, keep rings that forget; as long as they do not, what they hold is enough."""
+        """Keep a snapshot of rings at a turn's end, once they overwrite. Until then they hold all that is needed."""
         if resident.written > (self.kv_store.index.rings.size or 0):
             self.kv_store.keep(resident)
 
@@ -334,7 +334,7 @@ class Runner:
 
 
 def dispatch_tokens(platform: str) -> int:
-    """What a chunk costs beside its tokens, in tokens: 25 to 37 on the CPU (measured, 10M to 270M), more elsewhere."""
+    """Return a chunk's fixed cost, in tokens: 25 to 37 on the CPU (measured, 10M to 270M), more elsewhere."""
     return 32 if platform == "cpu" else 256
 
 
