@@ -100,7 +100,7 @@ class GemmaJaxApp:
                 await exchange.fail(error)
             except ClientLeftError:
                 raise
-            except Exception as error:  # noqa: BLE001  a client gets an answer, whatever it is
+            except Exception as error:  # noqa: BLE001  a client gets a response after any error
                 # Neither the error's text nor an unknown path is logged: they are a tenant's.
                 _log.error("a request of %s failed: %s", self._shown(exchange.path), named(error))
                 await exchange.fail(
