@@ -119,7 +119,7 @@ def drawing() -> MediaBudget:
 
 
 def _after_fork_in_child() -> None:
-    global _shared  # noqa: PLW0603  as above
+    global _shared  # noqa: PLW0603  a forked child gets new budgets
     _shared = _Shared()
 
 

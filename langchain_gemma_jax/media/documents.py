@@ -85,7 +85,7 @@ class _Drawing:
         self._most_pages, self._cpu_s, self._at = most_pages, cpu_s, at
         told = (cpu_s, page_drawing.MEMORY, os.getpid(), most_pages, LONGER_SIDE)
         try:
-            self._process = subprocess.Popen(  # noqa: S603  of this Python, with nothing of the document in its arguments
+            self._process = subprocess.Popen(  # noqa: S603  a Python interpreter, with nothing of the document in its arguments
                 # Isolated: neither the working folder nor the environment says what is imported.
                 [python, "-I", "-S", "-c", _program(), *map(str, told), *filter(None, sys.path)],
                 stdin=subprocess.PIPE,

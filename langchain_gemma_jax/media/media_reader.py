@@ -58,7 +58,7 @@ class MediaAccess:
     """True: http and https links to public addresses are fetched."""
 
 
-def afresh(digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:  # noqa: ARG001  as all of them
+def afresh(digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:  # noqa: ARG001  as caches have it
     """Read anew, without a cache."""
     return read()
 

@@ -38,7 +38,7 @@ _ASKED = {
 class Resolver(Protocol):
     """A function that returns the addresses of a name, such as ``socket.getaddrinfo``."""
 
-    def __call__(self, host: str, port: int, *, type: int) -> list[tuple[object, ...]]: ...  # noqa: A002  its name there
+    def __call__(self, host: str, port: int, *, type: int) -> list[tuple[object, ...]]: ...  # noqa: A002  getaddrinfo's name
 
 
 def is_public(address: IpAddress) -> bool:
