@@ -31,7 +31,7 @@ def look(package_version: str) -> Iterator[Finding]:
     for what, each in looks:
         try:
             yield from each()
-        except Exception as error:  # noqa: BLE001  whatever it is: that is what a doctor is asked about
+        except Exception as error:  # noqa: BLE001  any error is a finding
             yield Finding(what, Verdict.BAD, f"{type(error).__name__}: {error}", _advice(error))
 
 

@@ -40,7 +40,7 @@ class McpServer:
         self._numbers, self._writing = 0, threading.Lock()
         try:
             words = shlex.split(command)
-            self._process = subprocess.Popen(  # noqa: S603  whoever gave the command wants it run
+            self._process = subprocess.Popen(  # noqa: S603  the user's own command
                 words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -46,7 +46,7 @@ class Toolbox:
         """Run a tool. Return the text for the model, which may be an error's, and True unless the tool failed."""
         try:
             return str(self._run[name](given)), True
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a tool is anybody's; the model may do better next time
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a tool may raise anything, and the model may try again
             return f"Error: {type(error).__name__}: {error}", False
 
     def _add(self, name: str, bound: object, run: Callable[[dict[str, Any]], object]) -> None:

@@ -84,7 +84,7 @@ def _ls_prefixes() -> int:
 
 
 def _any_prefixes() -> bool:
-    """Return True if there is a folder of prefixes. The folder is not made for that."""
+    """Return True if there is a folder of prefixes; else print that there is none, and do not make it."""
     if prefix_folder().is_dir():
         return True
     say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")

@@ -88,7 +88,7 @@ def _run_script(script: str, arguments: list[str]) -> int:
             return ended.code or 0
         complain(str(ended.code))
         return 1
-    except Exception as error:  # noqa: BLE001  it is the script's
+    except Exception as error:  # noqa: BLE001  any error of the script is printed
         _show(error, script)
         return 1
     finally:
