@@ -40,14 +40,14 @@ example:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; give its exit status: 1 if something is wrong that was asked about, 2 if it cannot be done."""
+    """Run a command, and return its exit status. ``EPILOG`` lists them."""
     prepare_streams()
     try:
         try:
             return _carry_out(arguments)
         finally:
-            sys.stdout.flush()  # here, and not when Python ends: then it is too late to say that nobody reads it
-    except BrokenPipeError:  # whoever read it has seen enough
+            sys.stdout.flush()  # here, as a broken pipe cannot be handled any more when Python ends
+    except BrokenPipeError:  # the reader of the pipe has closed it
         drop_output()
         return 141
     except OSError as error:  # such as a disk that is full
@@ -80,6 +80,6 @@ def parser() -> Parser:
     verbs = whole.add_subparsers(metavar="COMMAND", title="commands")
     for verb in (chat, run, serve, models, doctor, top, warmup, bench, compare, profile, cache, completion):
         verb.add(verbs)
-    # Whatever is wrong with the options is said before that there is no command.
+    # A missing command is only an error when `run` is called, so errors in the options are reported first.
     whole.set_defaults(run=lambda _: whole.error("which command?"), whole=whole)
     return whole

@@ -1,5 +1,5 @@
 """A chat model's calls, answered by an engine in another process: the same answers, errors and streams, without JAX.
 
-The forms of what is sent are those of ``wire``. The caller's thread, or its event
-loop, sends and reads. The room may import ``wire``, ``chat``, ``private`` and what is plain below them.
+Everything is sent in the forms of ``wire``. The caller's thread, or its event loop, sends and reads. The room may
+import ``wire``, ``chat``, ``private`` and what is plain below them.
 """

@@ -1,7 +1,7 @@
 """One request and its answer, line by line: in the caller's thread, or in its event loop.
 
-Each call has a connection of its own: closing it is how a server learns that nobody waits any more, and making one
-takes a tenth of a millisecond.
+Each call has a connection of its own. Closing it cancels the call at the server, and opening one takes a tenth of a
+millisecond.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from langchain_gemma_jax.wire.error_forms import error_in
 from langchain_gemma_jax.wire.warning_forms import warned
 
 CONNECT_SECONDS = 5.0
-HOSTS = "x-gemma-jax-hosts"  # the header of a server whose engine is of several hosts, which end with one of them
-GRACE_SECONDS = 2.0  # for the server to say itself that the time was up: it knows what it went into
+HOSTS = "x-gemma-jax-hosts"  # the header of a server with a group of hosts: the loss of one of them ends the group
+GRACE_SECONDS = 2.0  # for the server's own deadline error, which lists where the time went
 _READ = 65536
 _MOST_GROUPS = 1024
 
-_groups: dict[Address, int] = {}  # servers of several hosts that have answered in this process, and of how many
+_groups: dict[Address, int] = {}  # servers with a group that have answered in this process, with their hosts
 
 
 @dataclass(frozen=True)
 class WireRequest:
-    """A request: its address, path and body, and how long its answer may take."""
+    """A request: its address, path and body, and the deadline of its answer."""
 
     address: Address
-    what: str  # of the server's calls
-    body: bytes = field(repr=False)  # somebody's words, and the key: in no log
+    what: str  # the name of one of the server's calls
+    body: bytes = field(repr=False)  # like the key it must not be in a log: it is a user's text
     key: str | None = field(default=None, repr=False)
     until: float | None = None  # by time.monotonic()
-    session: str | None = None  # whose conversation it is, for routers in front of several engines
+    session: str | None = None  # the conversation, for routers in front of several engines
 
     @property
     def request(self) -> bytes:
@@ -56,7 +56,7 @@ class WireRequest:
         headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         if self.session is not None:
             headers[SESSION] = self.session
-        if self.until is not None:  # the body says it too, to the server; this is for whatever is on the way
+        if self.until is not None:  # the server has it from the body; this is for routers on the way
             headers[DEADLINE] = f"{max(0.0, self.until - time.monotonic()):.3f}"
         return request(self.address.below + PATH + self.what, self.address.header, self.body, headers)
 
@@ -67,22 +67,22 @@ class WireRequest:
 
     @property
     def too_late(self) -> DeadlineError:
-        """The error of whoever waited in vain."""
+        """The error of a call that was not answered in time."""
         return DeadlineError(f"The time was up, and the server at {self.address} had not answered. Allow more time.")
 
 
 class WireAnswer:
-    """What comes back: objects, a line each, of which the last one says that it is the last."""
+    """An answer as it arrives: one object a line, and a last line that marks the end."""
 
     def __init__(self, asked: WireRequest) -> None:
         self._asked, self._response = asked, ResponseReader()
         self.is_over = False
 
     def take(self, data: bytes) -> list[dict[str, Any]]:
-        """Return what is new in some bytes; none: the connection's end.
+        """Return the objects that the next bytes complete. Empty bytes are the connection's end.
 
         Raises:
-            GemmaJaxError: the server told an error, or what it told is no answer.
+            GemmaJaxError: the server sent an error, or what it sent is no answer.
         """
         lines = self._response.take(data)
         _note_group(self._asked.address, self._response.headers.get(HOSTS, ""))
@@ -125,22 +125,22 @@ class WireAnswer:
 
 
 def _note_group(address: Address, hosts: str) -> None:
-    """Note that the engine at an address is of several hosts, if its answer says so."""
+    """Note that the engine at an address is a group of hosts, if its answer says so."""
     if hosts.isdecimal() and len(_groups) < _MOST_GROUPS:
         _groups[address] = int(hosts[:9])
 
 
 def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
-    """Give what comes back, in this thread. Closing the generator ends the work at the server."""
+    """Yield the objects of an answer, read in this thread. Closing the generator ends the work at the server."""
     with _connected(asked) as line:
         answer, sent = WireAnswer(asked), asked.request
         try:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused already, and says why
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused already: its answer says why
                 line.sendall(sent)
             while not answer.is_over:
                 line.settimeout(asked.patience)
                 yield from answer.take(line.recv(_READ))
-        except GemmaJaxError:  # of which one is a TimeoutError, too: what the server said itself
+        except GemmaJaxError:  # one of these is a TimeoutError, too: the server sent it
             raise
         except TimeoutError:
             raise asked.too_late from None
@@ -149,7 +149,7 @@ def ask(asked: WireRequest) -> Generator[dict[str, Any], None, None]:
 
 
 async def aask(asked: WireRequest) -> AsyncGenerator[dict[str, Any], None]:
-    """Give what comes back, as ``ask`` does, while the event loop goes on."""
+    """Yield the objects of an answer, as ``ask`` does, without blocking the event loop."""
     import asyncio
 
     place = asked.address
@@ -181,11 +181,11 @@ async def aask(asked: WireRequest) -> AsyncGenerator[dict[str, Any], None]:
     except OSError as error:
         raise lost(place) from error
     finally:
-        writer.transport.abort()  # at once: who cancels does not wait
+        writer.transport.abort()  # without waiting, as the call may have been cancelled
 
 
 def _refused_on_the_way(address: Address, status: int) -> GemmaJaxError:
-    """Return the error of an answer that is not in our form: a router in front of the engine made it."""
+    """Return the error of a response that is not in our form: a router in front of the engine sent it."""
     place = f"{address} answered with status {status}"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return BusyError(f"The router at {place}: too many requests wait. Ask again later, or have more replicas.")
@@ -200,7 +200,7 @@ def _refused_on_the_way(address: Address, status: int) -> GemmaJaxError:
 
 
 def unreachable(address: Address, error: BaseException) -> ServerUnreachableError:
-    """Return the error of an address where nobody answers."""
+    """Return the error of an address that no server answers at."""
     reason = getattr(error, "strerror", None) or str(error) or "it does not answer"
     place = f" --socket {address.path}" if address.is_local and not _is_default(address) else ""
     if not address.is_local:
@@ -246,15 +246,15 @@ def _connected(asked: WireRequest) -> socket.socket:
 
 
 def _check_owner(line: Any, address: Address) -> None:
-    """Refuse a socket that somebody else listens at: what is asked would be told to them.
+    """Refuse a socket that another user's program listens at: it could read the conversation.
 
     Raises:
-        ServerError: it is another user's.
+        ServerError: the listener runs as another user.
     """
     import os
 
     if not sys.platform.startswith("linux"):
-        return  # the folder that the socket is in is all that is looked at
+        return  # there, only the permissions of the socket's folder protect it
     _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
     if user not in {os.geteuid(), 0}:
         raise ServerError(

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as far as a client of one request needs it: bytes in, the lines of the body out. Nothing here waits."""
+"""HTTP/1.1 for a client of one request: bytes in, the lines of the body out. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def request(path: str, host: str, body: bytes, headers: Mapping[str, str]) -> by
 
 
 class ResponseReader:
-    """Reads a response piece by piece, however it was cut."""
+    """Reads a response piece by piece, wherever it was cut."""
 
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.is_whole = False
-        self._waiting = bytearray()  # what cannot be told yet
-        self._line = bytearray()  # of the body, which has not ended
-        self._left = 0  # bytes of the body, or of its chunk
+        self._waiting = bytearray()  # bytes that are not parsed yet
+        self._line = bytearray()  # the beginning of a line of the body
+        self._left = 0  # bytes that the body, or its current chunk, still has
         self._chunked = self._until_end = False
-        self._between = False  # behind a chunk, where a line's end has to be
+        self._between = False  # after a chunk, where a line's end has to follow
 
     def take(self, data: bytes) -> list[bytes]:
-        """Take what came, and return the lines of the body that it makes whole.
+        """Take the next bytes, and return the lines of the body that they complete.
 
         Raises:
-            ServerError: this is no response.
+            ServerError: they are no HTTP response.
         """
         self._waiting += data
         found: list[bytes] = []
@@ -52,13 +52,13 @@ class ResponseReader:
         return found
 
     def rest(self) -> bytes:
-        """Take the end of the connection, and return what is behind the last line's end."""
+        """Note the end of the connection, and return the bytes after the last whole line."""
         if self._until_end:
             self.is_whole = True
         return bytes(self._line)
 
     def _take_head(self) -> bool:
-        """Read a head, if it is there."""
+        """Read a head, if it has arrived whole. True: it was an interim one, and another follows."""
         end = self._waiting.find(b"\r\n\r\n")
         if end < 0:
             if len(self._waiting) > LARGEST_HEAD or not b"HTTP/1.".startswith(self._waiting[:7]):
@@ -71,7 +71,7 @@ class ResponseReader:
             raise _no_http()
         headers = {name.strip().lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
         self.headers, status = headers, int(words[1])
-        if status < 200:  # "go on", before the response itself
+        if status < 200:  # such as 100 Continue, before the response itself
             return True
         self._chunked = "chunked" in headers.get("transfer-encoding", "").lower()
         length = headers.get("content-length")
@@ -85,7 +85,7 @@ class ResponseReader:
         return False
 
     def _take_body(self, found: list[bytes]) -> bool:
-        """Read some of the body. False: more has to come first."""
+        """Read some of the body. False: more bytes have to arrive first."""
         if self._chunked and not self._left:
             return self._take_size()
         if not self._waiting:
@@ -125,7 +125,7 @@ class ResponseReader:
         except ValueError:
             raise _no_http() from None
         del self._waiting[: end + 2]
-        self.is_whole = not self._left  # what may follow the last chunk says nothing of it
+        self.is_whole = not self._left  # trailers, which may follow the last chunk, are not read
         return not self.is_whole
 
 

@@ -24,14 +24,14 @@ from langchain_gemma_jax.wire.addresses import Address, address_of
 from langchain_gemma_jax.wire.message_forms import answer_in, chunk_in, messages_out, to_json
 from langchain_gemma_jax.wire.option_forms import options_out, session_out
 
-_MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # who answered
+_MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # that answered
 
 
 def answerer_at(server: str, key: SecretStr | None) -> Answerer:
-    """Return the engine at an address: this process's, if the address says so.
+    """Return the engine at an address, which may be the address of this process.
 
     Raises:
-        InputError: this is no address.
+        InputError: ``server`` is no address.
     """
     address = address_of(server)
     return THIS_PROCESS if address is None else RemoteModel(address, None if key is None else key.get_secret_value())
@@ -39,7 +39,7 @@ def answerer_at(server: str, key: SecretStr | None) -> Answerer:
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """A server, and the key that it is shown."""
+    """A server, and the API key that calls to it carry."""
 
     address: Address
     key: str | None = field(default=None, repr=False)
@@ -50,7 +50,7 @@ class RemoteModel:
         return answer_in(self._as_named(told, options))
 
     async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
-        """Return a whole answer, while the event loop goes on."""
+        """Return a whole answer, without blocking the event loop."""
         asked = await beside(self._asked, "answer", messages, options, clock)
         async with aclosing(aask(asked)) as told:
             return answer_in(self._as_named(_only([each async for each in told]), options))
@@ -58,7 +58,7 @@ class RemoteModel:
     def chunks(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
     ) -> Generator[AIMessageChunk, None, None]:
-        """Give an answer in chunks, while it comes."""
+        """Yield an answer in chunks, as it arrives."""
         asked = self._asked("stream", messages, options, clock, as_blocks=as_blocks)
         with closing(ask(asked)) as told:
             for each in told:
@@ -67,7 +67,7 @@ class RemoteModel:
     async def achunks(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
     ) -> AsyncGenerator[AIMessageChunk, None]:
-        """Give an answer in chunks, while it comes and the event loop goes on."""
+        """Yield an answer in chunks, as it arrives, without blocking the event loop."""
         asked = await beside(partial(self._asked, as_blocks=as_blocks), "stream", messages, options, clock)
         async with aclosing(aask(asked)) as told:
             async for each in told:
@@ -76,7 +76,7 @@ class RemoteModel:
     def events(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
     ) -> Generator[dict[str, Any], None, None]:
-        """Give an answer as events, while it comes."""
+        """Yield an answer as events, as it arrives."""
         asked = self._asked("events", messages, options, clock, message_id=message_id)
         with closing(ask(asked)) as told:
             for each in told:
@@ -85,19 +85,19 @@ class RemoteModel:
     async def aevents(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Give an answer as events, while it comes and the event loop goes on."""
+        """Yield an answer as events, as it arrives, without blocking the event loop."""
         asked = await beside(partial(self._asked, message_id=message_id), "events", messages, options, clock)
         async with aclosing(aask(asked)) as told:
             async for each in told:
                 yield self._as_named(each, options)
 
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
-        """Return how many tokens a conversation has as a prompt."""
+        """Return the number of tokens that a conversation has as a prompt."""
         asked = self._asked("count", messages, options, Clock(options.timeout))
         return int(_only(list(ask(asked)))["tokens"])
 
     def token_ids(self, text: str, options: Options) -> list[int]:
-        """Return a text's tokens."""
+        """Return the ids of a text's tokens."""
         asked = self._asked("tokens", (), options, Clock(options.timeout), text=text)
         return [int(each) for each in _only(list(ask(asked)))["ids"]]
 
@@ -112,7 +112,7 @@ class RemoteModel:
             told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
         if clock.left is not None:
             told["timeout"] = clock.left
-        if "route" in told:  # which goes on with the size that answered before
+        if "route" in told:  # a route goes on with the size that answered before
             for metadata in (each["response_metadata"] for each in said if "response_metadata" in each):
                 if isinstance(name := metadata.get("model_name"), str):
                     metadata["model_name"] = _place(name, local=local)
@@ -121,7 +121,7 @@ class RemoteModel:
         return WireRequest(self.address, what, body, self.key, clock.until, session)
 
     def _as_named(self, told: dict[str, Any], options: Options) -> dict[str, Any]:
-        """Return what was told, with models as their caller names them: a folder was sent as where it lies."""
+        """Return an answer with the caller's names of models: a folder was sent as an absolute path."""
         for field_name, key in _MODELS:
             metadata = told.get(field_name)
             if isinstance(metadata, dict) and isinstance(said := metadata.get(key), str) and os.path.isabs(said):  # noqa: PTH117
@@ -138,7 +138,7 @@ def _only(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _place(model: str, *, local: bool) -> str:
-    """Return a model's name as a server on this machine understands it: it may run in another folder.
+    """Return a model's name for a server. One on this machine gets absolute paths, as it may run in another folder.
 
     Raises:
         InputError: the name cannot be sent.

@@ -1,4 +1,4 @@
-"""Which conversation a call belongs to, so that routers send all of its turns to the engine that remembers them."""
+"""Names of conversations, by which routers send all turns of one to the engine that has its KV cache."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from langchain_gemma_jax.wire.message_forms import to_json
 def session_of(messages: Sequence[Mapping[str, Any]], scope: str) -> str | None:
     """Return the name of a conversation: the same in each of its turns, and in each process.
 
-    A digest of its thread's id, where the call is part of a graph that has one; else of its beginning, until the first
-    words of a person. None: it has no beginning.
+    A digest of the thread's id, where the call is part of a graph that has one; else of the messages up to the first
+    one of a person. None: no person has said anything.
     """
     if thread := _thread():
         return _digest(["thread", scope, thread])

@@ -1,4 +1,4 @@
-"""Files of this machine, from folders that are allowed and from nowhere else."""
+"""Files of this machine, read from allowed folders only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langchain_gemma_jax.media.block_forms import check_bytes
 
 
 class AllowedFile:
-    """A file that is open, and lies in an allowed folder after every link on its way was followed."""
+    """An open file in an allowed folder. Every symlink in its path was resolved before that was checked."""
 
     def __init__(self, path: str, folders: Sequence[str], at: str) -> None:
         self._at = at
@@ -23,13 +23,13 @@ class AllowedFile:
         self.size = found.st_size
         told = repr((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
         self.digest = hashlib.sha256(told.encode()).digest()
-        """A digest of which file it is and when it was last changed."""
+        """A digest of the file's identity, its size and the times of its last changes."""
 
     def read(self, most: int) -> bytes:
-        """Return what is in the file.
+        """Return the file's bytes.
 
         Raises:
-            MediaLimitError: that is too much.
+            MediaLimitError: there are more than ``most``.
         """
         check_bytes(self.size, most, self._at)
         with open(self._descriptor, "rb", closefd=False) as file:
@@ -42,10 +42,11 @@ class AllowedFile:
 
 
 def allowed_file(path: str, folders: Sequence[str], at: str) -> closing[AllowedFile]:
-    """Return a file to read, which is closed at the end of a ``with``.
+    """Return a file to read, which a ``with`` block closes at its end.
 
     Raises:
-        MediaAccessError: it is in no folder that is allowed; UnreadableMediaError: there is no such file.
+        MediaAccessError: it is in none of the allowed folders; UnreadableMediaError: it does not exist, cannot be read,
+            or is no regular file.
     """
     return closing(AllowedFile(path, folders, at))
 
@@ -58,10 +59,10 @@ def _opened(path: str, folders: Sequence[str], at: str) -> int:
         )  # fmt: skip
     if "\0" in path or not path:
         raise UnreadableMediaError(at, f"expected the path of a file, found {path[:60]!r}")
-    # Links are followed here, once; below, none is followed any more, so nobody can put one in between.
+    # Symlinks are followed here, once. `_walked` follows none, so it refuses one that is put in its way meanwhile.
     try:
         real, roots = Path(os.path.realpath(path)), [Path(os.path.realpath(folder)) for folder in folders]
-    except OSError as error:  # of a folder that goes while it is looked at
+    except OSError as error:  # such as a folder that was deleted meanwhile
         raise UnreadableMediaError(at, f"the file {path[:200]!r} cannot be read: {error.strerror}") from error
     for root in roots:
         if real.is_relative_to(root) and real != root:
@@ -82,7 +83,7 @@ def _walked(root: Path, parts: Sequence[str], path: str, at: str) -> int:
             for folder in folders:
                 here = os.open(folder, inside | os.O_DIRECTORY, dir_fd=here)
                 opened.callback(os.close, here)
-            found = os.open(name, inside | os.O_NONBLOCK, dir_fd=here)  # a pipe's other end may never come
+            found = os.open(name, inside | os.O_NONBLOCK, dir_fd=here)  # else a named pipe would wait for its other end
     except OSError as error:
         raise UnreadableMediaError(at, f"the file {path[:200]!r} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(found).st_mode):

@@ -25,15 +25,15 @@ _KINDS: Mapping[str, MediaKind | None] = {
     "file": "file",
     "input_file": "file",
     "document": "file",
-    "media": "file",  # Google's: what it is follows from its bytes
+    "media": "file",  # Google's: the MIME type, or else the bytes, give the kind
     "video": None,
 }
-_INNER = ("source", "file", "input_audio", "image_url", "audio", "image", "document")  # in which the content may lie
+_INNER = ("source", "file", "input_audio", "image_url", "audio", "image", "document")  # objects with the content
 _DEEPEST = 2
 _DATA = ("base64", "data", "bytes", "file_data", "blob")
 _LINKS = ("url", "image_url", "file_url", "file_uri", "uri")
 _ELSEWHERE = ("file_id", "id")
-_V0_TEXT = "text"  # a source_type: a text in the place of a file
+_V0_TEXT = "text"  # a source_type: text instead of a file
 _FORMS = (
     'for example {"type": "image", "base64": "...", "mime_type": "image/png"}, or {"type": "image_url", "image_url": '
     '{"url": "data:image/png;base64,..."}}'
@@ -42,7 +42,7 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class MediaBlock:
-    """A block of a message that is no text: what it is said to be, and where its bytes are."""
+    """A block of a message that is not text: its declared kind, and its bytes or the place of its bytes."""
 
     kind: MediaKind
     form: MediaForm
@@ -51,15 +51,15 @@ class MediaBlock:
 
     @cached_property
     def digest(self) -> bytes:
-        """A digest of what the block says: the encoded bytes, or where they are."""
+        """A digest of the block's kind, its form and its value: the encoded bytes, a path or a link."""
         told = self.value.encode("utf-8", "surrogatepass") if isinstance(self.value, str) else self.value
         return hashlib.sha256(b"%s %s " % (self.kind.encode(), self.form.encode()) + told).digest()
 
     def inline(self, most: int) -> bytes | None:
-        """Return the bytes, where the block holds them; None where they are elsewhere.
+        """Return the bytes that the block itself holds; None for a path or a link.
 
         Raises:
-            UnreadableMediaError: they are not written as they are said to be; MediaLimitError: there are too many.
+            UnreadableMediaError: they are not valid base64; MediaLimitError: there are more than ``most``.
         """
         if self.form in {"path", "link"}:
             return None
@@ -73,17 +73,17 @@ class MediaBlock:
 
 
 def check_bytes(count: int, most: int, at: str) -> None:
-    """Refuse more bytes than may be.
+    """Refuse more than ``most`` bytes.
 
     Raises:
-        MediaLimitError: there are more.
+        MediaLimitError: ``count`` is more.
     """
     if count > most:
         raise MediaLimitError(at, f"{count:,} bytes are more than the {most:,} that may be. Make it smaller", "bytes")
 
 
 def is_media(block: Mapping[str, object]) -> bool:
-    """Whether a block holds an image, a sound, a video or a file, in whichever form."""
+    """Return True for a block that holds an image, a sound, a video or a file, in any form."""
     kind = block.get("type")
     if kind is None:  # Bedrock's have no type
         return any(isinstance(block.get(name), Mapping) for name in ("image", "document", "audio", "video"))
@@ -91,11 +91,11 @@ def is_media(block: Mapping[str, object]) -> bool:
 
 
 def media_block(block: Mapping[str, object], at: str) -> MediaBlock:
-    """Return what a block holds, of whichever form it is. ``at`` is how errors name the block.
+    """Return the kind and the content of a block of any form. Errors name the block by ``at``.
 
     Raises:
-        MediaError: the block is of no form that is known, or holds what no model here takes; MediaAccessError: its
-            content is on another company's server; UnreadableMediaError: it is not written as it is said to be.
+        MediaError: the form is unknown, or the block holds a video, which no model here takes; MediaAccessError: the
+            content is on another machine, such as a provider's; UnreadableMediaError: a ``data:`` link has no data.
     """
     told = block.get("type")
     name = next((each for each in _INNER if each in block), "video") if told is None else str(told)
@@ -168,6 +168,6 @@ def _kind_of(mime: object) -> MediaKind:
 
 
 def _is_text(block: Mapping[str, object]) -> bool:
-    """Whether a document is a text, as Anthropic writes them."""
+    """Return True for a document that holds text, in Anthropic's form."""
     source = block.get("source")
     return isinstance(source, Mapping) and source.get("type") == "text"

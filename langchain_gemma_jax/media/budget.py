@@ -1,4 +1,4 @@
-"""Budgets of the whole process for reading media: so many bytes at a time, so many processes that draw documents."""
+"""Budgets of the whole process for reading media: bytes in memory, and processes that draw documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_gemma_jax.stopping import current
 
 
 class MediaBudget:
-    """An amount that work shares. Whoever finds too little of it left waits, the first one first."""
+    """An amount that pieces of work share. Work that needs more than is left waits, in order of arrival."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -21,10 +21,10 @@ class MediaBudget:
         self._waiting: deque[object] = deque()
 
     def take(self, amount: int) -> int:
-        """Take an amount, as soon as there is so much, and return what was taken: all that there is at most.
+        """Wait until an amount is free, take it, and return it. An amount above the whole budget becomes the budget.
 
         Raises:
-            StoppedError: nobody waits for the work any more.
+            StoppedError: the work's result is not needed any more.
         """
         amount, stop, turn = min(amount, self.most), current(), object()
         with self._changed:
@@ -49,7 +49,7 @@ class MediaBudget:
 
     @contextmanager
     def taken(self, amount: int) -> Iterator[None]:
-        """Have an amount while what is inside goes on."""
+        """Hold an amount until the end of a ``with`` block."""
         held = self.take(amount)
         try:
             yield
@@ -62,20 +62,20 @@ class MediaBudget:
 
 
 class Lease:
-    """The share of a budget that one piece of work has. Closing it gives the share back."""
+    """The share of a budget that one piece of work holds. Closing it gives the share back."""
 
     def __init__(self, budget: MediaBudget) -> None:
         self._budget = budget
         self.held = 0
 
     def need(self, amount: int) -> None:
-        """Have this amount at least.
+        """Hold at least this amount.
 
-        What is held already is given back before more is waited for, so that no two leases wait for each other. A
-        medium's first call asks for all that its later ones will need, while nothing of it is in memory.
+        A lease gives back what it holds before it waits for more, so that two leases never wait for each other. So the
+        first call for a medium asks for all that later calls will need: nothing of the medium is in memory then.
 
         Raises:
-            StoppedError: nobody waits for the work any more.
+            StoppedError: the work's result is not needed any more.
         """
         if min(amount, self._budget.most) > self.held:
             self.close()
@@ -88,7 +88,7 @@ class Lease:
 
 @contextmanager
 def leased(lease: Lease | None = None) -> Iterator[Lease]:
-    """Have the lease of somebody who keeps it, or one of the memory for media that ends with what is inside."""
+    """Give the caller's lease, which stays open; without one, a new lease of memory that ends with the block."""
     own = Lease(memory()) if lease is None else lease
     try:
         yield own
@@ -98,7 +98,7 @@ def leased(lease: Lease | None = None) -> Iterator[Lease]:
 
 
 class _Shared:
-    """What all of this process share. A child that was forked begins anew: its threads did not come along."""
+    """The budgets of this process. A forked child gets new ones: the threads that hold shares are not in it."""
 
     def __init__(self) -> None:
         self.memory = MediaBudget(1 << 30)
@@ -109,7 +109,7 @@ _shared = _Shared()
 
 
 def memory() -> MediaBudget:
-    """Return the budget of bytes that media may take while they are decoded and prepared, all together."""
+    """Return the budget of bytes for all media together, while they are decoded and prepared."""
     return _shared.memory
 
 
@@ -119,7 +119,7 @@ def drawing() -> MediaBudget:
 
 
 def _after_fork_in_child() -> None:
-    global _shared  # noqa: PLW0603  as above
+    global _shared  # noqa: PLW0603  a forked child gets new budgets
     _shared = _Shared()
 
 

@@ -24,11 +24,11 @@ from langchain_gemma_jax.stopping import current
 
 LONGER_SIDE = 1_536  # pixels of a page: text of the usual size can be read
 _PAGE_BYTES = LONGER_SIDE * LONGER_SIDE * 3
-_PATIENCE = 4  # seconds that may pass for each one of the processor's, where others use it too
+_PATIENCE = 4  # seconds of a clock for each CPU second, as other programs use the processors too
 
 
 def looks_like_document(data: bytes) -> bool:
-    """Whether some bytes begin as a PDF does."""
+    """Return True for bytes that have a PDF's signature among the first 1,024."""
     return b"%PDF-" in data[:1024]
 
 
@@ -39,14 +39,15 @@ def read_document(
 
     Args:
         data: the PDF.
-        most_pages: how many it may have.
-        at: how errors name it.
-        cpu_s: the most seconds of a processor that drawing it may take.
-        lease: the memory for it, which is kept.
+        most_pages: the most pages that it may have.
+        at: its place in the conversation, for errors.
+        cpu_s: the most CPU seconds for drawing it.
+        lease: the lease for its memory, which stays open.
 
     Raises:
-        UnreadableMediaError: it is none, or has a password; MediaLimitError: it has too many pages, or takes too long;
-        InstallationError: pypdfium2 is not installed; StoppedError: nobody waits for it any more.
+        UnreadableMediaError: it is no PDF, is broken, or has a password; MediaLimitError: it has too many pages, or
+        takes too long; InstallationError: pypdfium2 or Pillow is not installed, or no program of Python is found;
+        StoppedError: the result is not needed any more.
     """
     missing = [name for name, module in (("pypdfium2", "pypdfium2"), ("Pillow", "PIL")) if find_spec(module) is None]
     if missing:
@@ -60,7 +61,7 @@ def read_document(
 
 
 def _python(at: str) -> str:
-    """Return the program that runs Python here. Where Python is part of another one, somebody has to say."""
+    """Return the path of a Python interpreter. Where Python is embedded in another program, the user has to set it."""
     found = os.fsdecode(get_executable() or "")
     said = found != (sys.executable or "")  # by multiprocessing.set_executable
     if said or (Path(found).name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)):
@@ -73,31 +74,31 @@ def _python(at: str) -> str:
 
 
 def _program() -> str:
-    """Return what the process runs: its source, which may lie in an archive."""
+    """Return the source that the process runs, read as a resource: the package may be in an archive."""
     return resources.files(__package__).joinpath("page_drawing.py").read_text("utf-8")
 
 
 class _Drawing:
-    """A process that draws one document. It is ended at the deadline, and by whoever asks for the end of the call."""
+    """A process that draws one document. It is killed at its deadline, and when its call is stopped."""
 
     def __init__(self, python: str, most_pages: int, cpu_s: int, at: str) -> None:
         self._most_pages, self._cpu_s, self._at = most_pages, cpu_s, at
         told = (cpu_s, page_drawing.MEMORY, os.getpid(), most_pages, LONGER_SIDE)
         try:
-            self._process = subprocess.Popen(  # noqa: S603  of this Python, with nothing of the document in its arguments
+            self._process = subprocess.Popen(  # noqa: S603  a Python interpreter, with nothing of the document in its arguments
                 # Isolated: neither the working folder nor the environment says what is imported.
                 [python, "-I", "-S", "-c", _program(), *map(str, told), *filter(None, sys.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that Ctrl-C in a terminal is this process's alone
+                start_new_session=True,  # so that Ctrl-C in a terminal reaches only the parent
             )
         except OSError as error:
             raise MediaError(at, f"no process could be started that draws the PDF: {error.strerror}") from error
         self._late = threading.Event()
 
     def pages_of(self, data: bytes, room: Lease) -> tuple[Picture, ...]:
-        """Return the pages of a PDF. The process is over then."""
+        """Return the pages of a PDF, and end the process."""
         stop, longest = current(), float(self._cpu_s * _PATIENCE)
         left = longest if stop.left is None else min(longest, stop.left)
         watch = threading.Timer(left, self._end_late)
@@ -120,7 +121,7 @@ class _Drawing:
     def _exchanged(self, data: bytes, room: Lease) -> tuple[Picture, ...]:
         given, told = self._process.stdin, self._process.stdout
         assert given is not None and told is not None  # as they were asked for  # noqa: S101, PT018
-        with suppress(BrokenPipeError):  # where it ended early, it has said why, or its end does
+        with suppress(BrokenPipeError):  # it ended early: a frame or its exit status gives the reason
             given.write(data)
             given.close()
         count = self._frame(told, page_drawing.PAGES)[0]
@@ -132,7 +133,7 @@ class _Drawing:
                 "that matter",
                 "pages",
             )  # fmt: skip
-        room.need(count * _PAGE_BYTES + 2 * _PAGE_BYTES)  # what making a page smaller takes
+        room.need(count * _PAGE_BYTES + 2 * _PAGE_BYTES)  # two more, to make a page smaller
         return tuple(self._page(told) for _ in range(count))
 
     def _page(self, told: IO[bytes]) -> Picture:

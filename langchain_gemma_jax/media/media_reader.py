@@ -1,4 +1,4 @@
-"""Blocks of messages as decoded media: their bytes are got where that is allowed, and decoded within bounds."""
+"""Blocks of messages as decoded media: their bytes are read where that is allowed, and decoded within limits."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ Remembered: TypeAlias = Callable[[bytes, Callable[[], tuple[Medium, ...]]], tupl
 
 @dataclass(frozen=True, kw_only=True)
 class MediaLimits:
-    """The bounds of one conversation's images, sounds and documents."""
+    """The limits of one conversation's images, sounds and documents."""
 
     encoded_bytes: int = 32 * 1024 * 1024
     """The most bytes of one image, sound or document, as it is sent."""
     pixels: int = 50_000_000
-    """The most pixels of an image, as its header says. A photo of a telephone has up to 48 million."""
+    """The most pixels of an image, by its header. A phone's photo has up to 48 million."""
     sound_s: float = 600.0
-    """How long a sound may be."""
+    """The most seconds of a sound."""
     pages: int = 32
     """The most pages of a document."""
     document_s: int = 30
-    """The most seconds of a processor that drawing a document may take."""
+    """The most CPU seconds for drawing a document."""
     media: int = 64
     """The most images, sounds and pages of a conversation."""
     total_pixels: int = 200_000_000
     """The most pixels of a conversation."""
     link_s: float = 15.0
-    """How long a link may take, its redirects included."""
+    """The most seconds for fetching a link, its redirects included."""
     redirects: int = 4
-    """How often a link may lead to another."""
+    """The most redirects of a link."""
 
 
 @dataclass(frozen=True)
 class MediaAccess:
-    """What may be read beside the bytes that a block holds itself: nothing, unless it is said."""
+    """Permissions to read bytes that are not in a block itself. By default there are none."""
 
     folders: tuple[str, ...] = ()
-    """Folders of this machine whose files may be named, with all that is below them."""
+    """Folders of this machine whose files may be read, those of their subfolders included."""
     links: bool = False
-    """Whether http and https links to public addresses are fetched."""
+    """True: http and https links to public addresses are fetched."""
 
 
-def afresh(digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:  # noqa: ARG001  as all of them
-    """Return what is read, remembering nothing."""
+def afresh(digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:  # noqa: ARG001  as caches have it
+    """Read anew, without a cache."""
     return read()
 
 
 @dataclass(frozen=True)
 class MediaReader:
-    """What reads the blocks of messages."""
+    """Reads the media of messages' blocks, within permissions and limits."""
 
     access: MediaAccess = field(default_factory=MediaAccess)
     limits: MediaLimits = field(default_factory=MediaLimits)
@@ -77,13 +77,13 @@ class MediaReader:
         """Return what a block holds: an image, a sound, or the pages of a document.
 
         Args:
-            block: where the bytes are.
-            remembered: gives back what was decoded before of the same bytes, by their digest, or calls what decodes.
-            lease: the memory for what is decoded, which is kept: also for what is made of it.
+            block: the bytes, or the place of them.
+            remembered: a cache. It returns what was decoded before for a digest, or calls the function that decodes.
+            lease: the lease for the memory of what is decoded and of what is made of it, which stays open.
 
         Raises:
-            MediaAccessError, MediaLimitError, UnreadableMediaError: it may not be read, is too much, or is none;
-            StoppedError: nobody waits for it any more.
+            MediaAccessError: the block may not be read; MediaLimitError: it is too large; UnreadableMediaError: it is
+            no medium, or a broken one; StoppedError: the result is not needed any more.
         """
         check()
         limits, at = self.limits, block.at
@@ -104,14 +104,14 @@ class MediaReader:
             return remembered(hashlib.sha256(digest).digest(), lambda: self._decoded(block, get(), lease))
 
     def tally(self) -> MediaTally:
-        """Return what counts the media of one conversation."""
+        """Return a new count of one conversation's media."""
         return MediaTally(self.limits)
 
     def check_count(self, blocks: Sequence[MediaBlock]) -> None:
-        """Refuse more blocks than a conversation may have, before one of them is decoded.
+        """Refuse more blocks than a conversation may have, before any of them is decoded.
 
         Raises:
-            MediaLimitError: one is too many.
+            MediaLimitError: there are more.
         """
         if len(blocks) > self.limits.media:
             raise _too_many(blocks[self.limits.media], self.limits.media)
@@ -128,7 +128,7 @@ class MediaReader:
 
     def _decoded(self, block: MediaBlock, data: bytes, lease: Lease | None) -> tuple[Medium, ...]:
         limits, at = self.limits, block.at
-        # A file is what its bytes are. An image that is said to be one is never taken for a sound.
+        # The bytes of a file decide what it is. A block that is declared as an image is never read as a sound.
         if block.kind == "image" or (block.kind == "file" and looks_like_picture(data)):
             return (read_picture(data, limits.pixels, at, lease),)
         if block.kind == "audio" or looks_like_sound(data):
@@ -141,17 +141,17 @@ class MediaReader:
 
 
 class MediaTally:
-    """A count of a conversation's media. It keeps none of them: each may go once something was made of it."""
+    """A count of a conversation's media. It refers to none of them, so each can be freed as soon as it was used."""
 
     def __init__(self, limits: MediaLimits) -> None:
         self._limits = limits
         self._count = self._pixels = 0
 
     def add(self, block: MediaBlock, media: Sequence[Medium]) -> None:
-        """Count what was read of a block.
+        """Count the media of a block.
 
         Raises:
-            MediaLimitError: that is more than a conversation may have.
+            MediaLimitError: the conversation has more than it may have.
         """
         limits = self._limits
         self._count += len(media)

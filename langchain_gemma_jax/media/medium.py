@@ -26,7 +26,7 @@ class Picture:
 
     @cached_property
     def digest(self) -> bytes:
-        """What tells it from every other picture: a hash of its size and its pixels."""
+        """A hash of the size and the pixels, which identifies the picture."""
         return _digest(b"picture", self.pixels)
 
 
@@ -43,12 +43,12 @@ class Sound:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """The length of the sound, in seconds."""
         return self.samples.size / SAMPLE_RATE
 
     @cached_property
     def digest(self) -> bytes:
-        """What tells it from every other sound: a hash of its samples."""
+        """A hash of the samples, which identifies the sound."""
         return _digest(b"sound", self.samples)
 
 

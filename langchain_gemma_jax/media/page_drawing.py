@@ -1,11 +1,12 @@
 """The program of a process that draws one PDF and ends, within limits of memory and time that it sets itself.
 
 ``documents.py`` starts it with its source and nothing else, so it imports nothing of this package. PDFium can neither
-be stopped nor be used by two threads at a time, and what it reads may come from anybody: here it holds up nobody, sees
-no other document, and is ended at any moment.
+be interrupted nor used by two threads at a time, and its input may come from anyone. In a process of its own it blocks
+no other work, sees no other document, and can be killed at any moment.
 
-It gets the PDF on its standard input, and answers with frames of four numbers each: ``PAGES``, how many; ``PAGE``,
-height, width and channels of a page, whose pixels follow; or ``BROKEN``, the length of a text that follows.
+It reads the PDF from standard input, and writes frames of four numbers, of which the first is the kind: ``PAGES`` and
+their number; ``PAGE`` and the height, width and channels of a page, whose pixels follow; or ``BROKEN`` and the length
+of an error's text, which follows.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ MEMORY = 512 << 20  # bytes of address space
 
 
 def limit(cpu_s: int, memory: int, parent: int) -> None:
-    """Have this process end with its parent, write no files, and take no more than this."""
+    """Limit this process: it ends with its parent, writes no files, and takes at most this CPU time and memory."""
     if sys.platform == "linux":
         import ctypes
         import signal
 
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # which ended before that was said
+    if os.getppid() != parent:  # the parent ended before prctl was called
         sys.exit(1)
     if sys.platform != "win32":
         import resource
 
         limits = [(resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)]
-        if sys.platform == "linux":  # elsewhere a process has more of it before it begins
+        if sys.platform == "linux":  # elsewhere a new process already has more address space
             limits.append((resource.RLIMIT_AS, memory))
         for kind, wanted in limits:
             hard = resource.getrlimit(kind)[1]
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-            # Behind the soft limit of time comes a signal that says so, and behind the hard one SIGKILL.
+            # At the soft limit of CPU time comes SIGXCPU, which gives the reason; at the hard limit comes SIGKILL.
             resource.setrlimit(kind, (most, most + 1 if kind == resource.RLIMIT_CPU and most != hard else most))
 
 
 def draw(data: bytes, most_pages: int, longer_side: int, out: BinaryIO) -> None:
-    """Write the pages of a PDF, or only how many there are where these are too many."""
+    """Write the pages of a PDF; only their number if it is above ``most_pages``."""
     try:
         import pypdfium2
 
@@ -88,4 +89,4 @@ if __name__ == "__main__":
     sys.path += sys.argv[6:]
     draw(sys.stdin.buffer.read(), most_pages, longer_side, sys.stdout.buffer)
     sys.stdout.flush()
-    os._exit(0)  # nothing here is worth being tidied up
+    os._exit(0)  # without Python's clean-up, which nothing here needs

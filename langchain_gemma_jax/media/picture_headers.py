@@ -9,16 +9,16 @@ from typing import NamedTuple
 from langchain_gemma_jax.errors import MediaLimitError, UnreadableMediaError
 
 KINDS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # by Pillow's names
-MOST_SEGMENTS = 20_000  # of a JPEG: each is looked at
+MOST_SEGMENTS = 20_000  # of a JPEG: all of them are read
 _STANDALONE = {0x01, *range(0xD0, 0xD9)}  # JPEG's markers without a length
-_NO_FRAMES = {0xC4, 0xC8, 0xCC}  # those among its frame markers that are none
+_NO_FRAMES = {0xC4, 0xC8, 0xCC}  # codes among those of frames that begin no frame
 _SCAN, _END = 0xDA, 0xD9
 _WITH_LENGTH = {0xC4, 0xCC, 0xDB, 0xDD, _SCAN, 0xFE, *range(0xE0, 0xF0)}
-_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # within pixels only these, and no restarts
+_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # no restarts, and not 0xFF00, which is data within pixels
 
 
 class PictureHeader(NamedTuple):
-    """What an image says of itself."""
+    """An image's kind and size, from its header."""
 
     kind: str
     width: int
@@ -26,10 +26,10 @@ class PictureHeader(NamedTuple):
 
 
 def picture_header(data: bytes, at: str) -> PictureHeader:
-    """Return what an image says of itself.
+    """Return an image's kind and size, from its header.
 
     Raises:
-        UnreadableMediaError: it is none of the kinds that are read here, or says nothing.
+        UnreadableMediaError: the kind is not read here, or the header is broken.
     """
     kind = _kind(data)
     if kind is None:
@@ -47,13 +47,12 @@ def picture_header(data: bytes, at: str) -> PictureHeader:
 
 
 def jpeg_scans(data: bytes, at: str) -> int:
-    """Return how often a JPEG goes over its pixels, which a decoder does for each scan, however little is in it.
+    """Return the number of scans of a JPEG. A decoder goes over all pixels for each scan, however little is in it.
 
-    Markers are taken as decoders take them: those that have a length are skipped with what is in them, and of others
-    no more than themselves.
+    Markers are read as decoders read them: a segment that has a length is skipped whole, any other marker alone.
 
     Raises:
-        MediaLimitError: it has more segments than are looked at.
+        MediaLimitError: the JPEG has more than ``MOST_SEGMENTS`` segments.
     """
     scans, place = 0, 2
     for _ in range(MOST_SEGMENTS):
@@ -70,7 +69,7 @@ def jpeg_scans(data: bytes, at: str) -> int:
 
 
 def looks_like_picture(data: bytes) -> bool:
-    """Whether some bytes begin as an image does."""
+    """Return True for bytes that begin like an image of a kind that is read here."""
     return _kind(data) is not None
 
 
@@ -99,9 +98,9 @@ def _found(data: bytes) -> str:
 
 
 def _other_kind(data: bytes) -> str | None:
-    """The name of a kind that imaging libraries may read, and that none reads here.
+    """Return the name of a kind that imaging libraries read, and that is refused here.
 
-    TIFF holds a dozen compressions, and AVIF one frame that is decoded as a whole: no header bounds what they take.
+    TIFF has a dozen compressions, and AVIF has one frame that is decoded whole: no header limits the cost of decoding.
     """
     if data.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
         return "TIFF"

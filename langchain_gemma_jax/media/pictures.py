@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Filter: TypeAlias = Literal["bilinear", "bicubic"]
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
-MOST_SCANNED = 1_000_000_000  # pixels of a JPEG, each counted as often as a scan goes over it
-MOST_READS = 200_000  # that a decoder makes: some take a file apart byte by byte, or chunk by chunk
+MOST_SCANNED = 1_000_000_000  # the pixels of a JPEG, times its scans
+MOST_READS = 200_000  # by a decoder: some read a file byte by byte, or chunk by chunk
 _ORIENTATION = 0x0112  # EXIF's
 _DEEP = ("I;16", "I;16L", "I;16B", "I")  # grey of 16 bits
 _STRIP = 1 << 20  # pixels that are converted at once
@@ -30,13 +30,14 @@ WHILE_RESIZED = 4  # bytes of a pixel that a copy of a picture takes
 
 
 def read_picture(data: bytes, most_pixels: int, at: str, lease: Lease | None = None) -> Picture:
-    """Return an image: upright, on white where it is transparent, and the first frame where it moves.
+    """Return an image: upright, on white where it is transparent, and the first frame of an animation.
 
-    ``lease``: the memory for it, which is kept, so that there is enough to resize it too.
+    ``lease``: the lease for its memory, which stays open. Its share is large enough to resize the image too.
 
     Raises:
-        UnreadableMediaError: it is no image, or not all of one; MediaLimitError: it has too many pixels, or takes too
-            much to decode; InstallationError: Pillow is not installed; StoppedError: nobody waits for it any more.
+        UnreadableMediaError: it is no image, or a broken or truncated one; MediaLimitError: it has too many pixels, or
+            costs too much to decode; InstallationError: Pillow is not installed; StoppedError: the result is not needed
+            any more.
     """
     header = picture_header(data, at)
     _check_pixels(header.width, header.height, most_pixels, at)
@@ -74,9 +75,9 @@ def read_picture(data: bytes, most_pixels: int, at: str, lease: Lease | None = N
 
 
 def resized(pixels: Pixels, height: int, width: int, kind: Filter) -> Pixels:
-    """Return ``[height, width, 3]`` of a picture, exactly as the Pillow that is installed makes it.
+    """Return a picture resized to ``[height, width, 3]``, exactly as the installed Pillow resizes it.
 
-    Reference implementations use it too, and its pixels differ between versions.
+    Reference implementations use Pillow too, and its pixels differ between versions.
 
     Raises:
         InstallationError: Pillow is not installed.
@@ -97,7 +98,7 @@ _NO_PILLOW = (
 
 
 class _WatchedFile(io.BytesIO):
-    """The bytes of an image, for a decoder that is stopped where it reads them, and that may not read too often."""
+    """An image's bytes for a decoder. A read raises an error if the work was stopped, or after too many reads."""
 
     def __init__(self, data: bytes, at: str) -> None:
         super().__init__(data)
@@ -123,7 +124,7 @@ def _check_pixels(width: int, height: int, most: int, at: str) -> None:
 
 
 def _bytes_a_pixel(image: PillowImage.Image, kind: str, *, is_in_scans: bool) -> int:
-    """Return how many bytes each pixel of an image takes at most, from decoding until it is resized."""
+    """Return the most bytes that each pixel of an image takes at a time, from decoding until it is resized."""
     decoded = 1 if image.mode in {"1", "L", "P"} else 4
     is_in_scans = is_in_scans or "progressive" in image.info
     more = {"JPEG": 2 * len(image.getbands()) * is_in_scans, "WEBP": 12}.get(kind, 0)  # within the decoder
@@ -131,9 +132,9 @@ def _bytes_a_pixel(image: PillowImage.Image, kind: str, *, is_in_scans: bool) ->
 
 
 def _upright(image: PillowImage.Image) -> Pixels:
-    """Return an image in red, green and blue, by the way in which the camera was held.
+    """Return an image in RGB, turned upright by its EXIF orientation.
 
-    Strip by strip: so there is never another copy of all of it.
+    It is converted strip by strip, so that there is never a second copy of the whole image.
     """
     turn, (width, height) = _TURNS.get(_orientation(image), np.asarray), image.size
     is_across = turn(np.empty((1, 2, 3), np.uint8)).shape[0] == 2
@@ -157,7 +158,7 @@ _TURNS: Mapping[int, Callable[[Pixels], Pixels]] = {
     7: lambda upright: upright[::-1, ::-1].swapaxes(0, 1),
     8: lambda upright: upright[::-1].swapaxes(0, 1),
 }
-"""Upright pixels as the file has them, by the orientations of EXIF."""
+"""For each orientation of EXIF, a view of upright pixels in the order of the file."""
 
 
 def _orientation(image: PillowImage.Image) -> int:
@@ -165,13 +166,13 @@ def _orientation(image: PillowImage.Image) -> int:
         found = image.getexif().get(_ORIENTATION)
     except (MediaLimitError, StoppedError):
         raise
-    except Exception:  # noqa: BLE001  broken notes beside an image that is whole
+    except Exception:  # noqa: BLE001  broken metadata of an image that is whole
         return 1
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
 def _on_white(image: PillowImage.Image) -> PillowImage.Image:
-    """Return an image in red, green and blue. Where it is transparent, it is seen on white."""
+    """Return an image in RGB, on white where it is transparent."""
     from PIL import Image
 
     if image.mode in _DEEP:

@@ -1,8 +1,7 @@
-"""Sounds at another rate: a sinc under a window, for each output that differs in phase.
+"""Sounds at another rate, by a windowed sinc: one filter for each phase of the outputs.
 
-A sound comes in pieces, of which a few are in memory at a time. Outputs come in periods: after so many inputs and
-outputs their phases are the same again, so a period's outputs are one product of the inputs around them and a matrix
-of filters.
+A sound comes in pieces, a few of which are in memory at a time. Phases repeat after a period, a fixed number of inputs
+and outputs. So a period's outputs are one product: the inputs around them, times a matrix of filters.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ZEROS = 24  # zero crossings of the sinc to each side
-_BETA = 9.0  # of Kaiser's window: about 90 dB between what passes and what does not
+_BETA = 9.0  # of the Kaiser window: about 90 dB of attenuation
 _ROLLOFF = 0.945  # the share of the lower rate's band that passes whole
-_OUTPUTS = 32  # of a product: its filters begin at different inputs, so more of them are mostly zeros
+_OUTPUTS = 32  # of a product: filters begin at different inputs, so a matrix of more filters is mostly zeros
 _AT_ONCE = 1 << 16  # inputs
-_SMALL = 1 << 18  # multiplications of a product, of which libraries divide larger ones among threads that then spin
+_SMALL = 1 << 18  # multiplications of a product: libraries divide larger ones among threads, which then spin
 
 
 def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
-    """Return a sound at another rate. What it has above half of the lower rate is filtered out, never folded down."""
+    """Return a sound at another rate. Frequencies above half of the lower rate are filtered out, so none is aliased."""
     if rate == wanted:
         return samples.astype(np.float32, copy=False)
     resampler = Resampler(rate, wanted)
@@ -35,7 +34,7 @@ def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[n
 
 @dataclass
 class Resampler:
-    """A sound at another rate, of which only what it was and the inputs around the next output are kept."""
+    """A sound at another rate, made piece by piece. It keeps its outputs, and the inputs around the next output."""
 
     rate: int
     wanted: int
@@ -63,7 +62,7 @@ class Resampler:
             self._resample((len(self._left) - 2 * self._reach) // self._inputs)
 
     def heard(self) -> NDArray[np.float32]:
-        """Return all of the sound, which is over."""
+        """End the sound, and return all of it."""
         if self.rate != self.wanted:
             outputs = ceil(self._count * self.wanted / self.rate)
             left = outputs - sum(map(len, self._found))
@@ -90,12 +89,12 @@ class Resampler:
         self._found.append(found.reshape(-1))
 
     def _made_filters(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Give, for each few outputs of a period, the first input, and the filters from there: ``[input, output]``."""
+        """Yield the first input and the filters, ``[input, output]``, of each group of outputs of a period."""
         for begin in range(0, self._outputs, _OUTPUTS):
             outputs = np.arange(begin, min(begin + _OUTPUTS, self._outputs))
             middles, rests = np.divmod(outputs * self._inputs, self._outputs)
             length = int(middles[-1] - middles[0]) + 2 * self._reach
-            # How far each input lies behind the one before an output, and behind the output itself.
+            # The distance of each input from the last input before an output, and from the output itself.
             behind = np.arange(1 - self._reach, length + 1 - self._reach)[:, None] + middles[0] - middles
             distance = behind - rests / self._outputs
             weights = self._cutoff * np.sinc(self._cutoff * distance) * _window(distance / self._reach)
@@ -110,6 +109,6 @@ def _window(place: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def _kaiser() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return half of Kaiser's window, at so many places that lines between them are as good as it."""
+    """Return half of a Kaiser window, at enough places for linear interpolation between them."""
     places = np.linspace(0.0, 1.0, 1 << 14)
     return places, np.i0(_BETA * np.sqrt(1.0 - places * places)) / np.i0(_BETA)

@@ -19,11 +19,11 @@ from langchain_gemma_jax.stopping import StoppedError, looking
 if TYPE_CHECKING:
     import types
 
-RATES = (1_000, 192_000)  # what a sound's own may be
+RATES = (1_000, 192_000)  # the least and the most of a file
 MOST_CHANNELS = 32
-MOST_SAMPLES = 120_000_000  # of all channels as they are in the file: ten minutes of stereo in 96 kHz
+MOST_SAMPLES = 120_000_000  # of a file, in all its channels: ten minutes of stereo at 96 kHz
 _KINDS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")  # by soundfile's names
-_OPEN_END = 0x7FFF_0000  # a length that stands where a program did not know it yet
+_OPEN_END = 0x7FFF_0000  # lengths from here on are placeholders: the program that wrote the file did not have it yet
 _PIECE = 1 << 16  # frames
 _IN_HAND = 96 << 20  # bytes that pieces and filters take at most
 
@@ -32,14 +32,14 @@ Frames: TypeAlias = "Iterator[NDArray[np.float32]]"
 
 
 def read_sound(data: bytes, most_s: float, at: str, lease: Lease | None = None) -> Sound:
-    """Return a sound: one channel, 16,000 samples a second. It is read in pieces, so its own rate takes no memory.
+    """Return a sound: one channel, 16,000 samples a second. It is decoded in pieces, so a high rate takes no memory.
 
-    ``lease``: the memory for it, which is kept.
+    ``lease``: the lease for its memory, which stays open.
 
     Raises:
-        UnreadableMediaError: it is no sound, or not all of one; MediaLimitError: it is too long;
-        InstallationError: it is of a kind that soundfile decodes, which is not installed; StoppedError: nobody waits
-        for it any more.
+        UnreadableMediaError: it is no sound, or a broken or truncated one; MediaLimitError: it is too long, or has too
+        many samples; InstallationError: soundfile, which decodes its kind, is not installed; StoppedError: the result
+        is not needed any more.
     """
     if not data:
         raise UnreadableMediaError(at, "expected a sound, found nothing")
@@ -74,7 +74,7 @@ def _heard(frames: Frames, rate: int, at: str) -> NDArray[np.float32]:
 
 
 def looks_like_sound(data: bytes) -> bool:
-    """Whether some bytes begin as a sound does."""
+    """Return True for bytes that begin like a sound of a kind that is read here."""
     riff = data[:4] == b"RIFF" and data[8:12] == b"WAVE"
     return (
         riff or data.startswith((b"fLaC", b"OggS", b"ID3")) or (len(data) > 1 and data[0] == 0xFF and data[1] >= 0xE2)
@@ -82,7 +82,7 @@ def looks_like_sound(data: bytes) -> bool:
 
 
 def _wav(data: bytes, most_s: float, at: str) -> tuple[int, Frames | None]:
-    """Return the rate of a WAV file and what is in it; nothing if it is one of a rarer kind."""
+    """Return the rate and the frames of a WAV file; 0 and None for a format that the module ``wave`` does not read."""
     try:
         file = wave.open(io.BytesIO(data))  # noqa: SIM115  closed below
     except wave.Error as error:
@@ -131,7 +131,7 @@ def _decoded(file: Any, most_s: float, at: str) -> Frames:
     frames = 0
     while len(piece := file.read(_PIECE, dtype="float32", always_2d=True)):
         frames += len(piece)
-        _check(file.samplerate, file.channels, frames, most_s, at)  # whatever it said of itself
+        _check(file.samplerate, file.channels, frames, most_s, at)  # the header may have said less
         yield piece
 
 

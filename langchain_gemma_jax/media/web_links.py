@@ -1,8 +1,8 @@
 """Links to images, sounds and documents: fetched from public addresses, within bounds, or not at all.
 
-Whoever writes a conversation may write a link in it, and this process asks. So an address is looked at after its name
-was resolved, and the connection is made to that very address: a name that means another machine a moment later changes
-nothing. Each redirect is looked at as the first link was. No proxy, no cookie and no password is used.
+Any author of a conversation can write a link in it, and this process sends the request. So an address is checked after
+its name was resolved, and the connection is made to that same address: a name that stands for another machine a moment
+later changes nothing. Each redirect is checked like the first link. No proxy, no cookie and no password is used.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _PIECE = 64 * 1024
 _ASKED = {
     "User-Agent": "langchain-gemma-jax",
     "Accept": "image/*, audio/*, application/pdf;q=0.9, */*;q=0.1",
-    "Accept-Encoding": "identity",  # what unpacks itself may be larger than it says
+    "Accept-Encoding": "identity",  # compressed content may be larger than its length says
     "Connection": "close",
 }
 
 
 class Resolver(Protocol):
-    """What says which addresses a name has, as ``socket.getaddrinfo`` does."""
+    """A function that returns the addresses of a name, such as ``socket.getaddrinfo``."""
 
-    def __call__(self, host: str, port: int, *, type: int) -> list[tuple[object, ...]]: ...  # noqa: A002  its name there
+    def __call__(self, host: str, port: int, *, type: int) -> list[tuple[object, ...]]: ...  # noqa: A002  getaddrinfo's name
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether an address is one of the public internet: not private, not this machine, not a cloud's own service."""
+    """Return True for an address of the public internet: not private, not this machine, not a cloud's own service."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or _translated(address)
-        if inner is not None:  # an address of the old kind in one of the new kind
+        if inner is not None:  # an IPv4 address in an IPv6 one
             return is_public(inner)
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 @dataclass(frozen=True)
 class LinkReader:
-    """What fetches links. The two functions are replaced in tests, which have no internet."""
+    """Fetches links. Tests, which have no internet, replace its two functions."""
 
     allows: Callable[[IpAddress], bool] = is_public
     resolve: Resolver = socket.getaddrinfo  # type: ignore[assignment]
 
     def read(self, link: str, *, most: int, seconds: float, redirects: int, at: str) -> bytes:
-        """Return what is at a link, after at most so many redirects.
+        """Return the content at a link, after at most ``redirects`` redirects.
 
         Raises:
-            MediaAccessError: it leads where nothing may be read; MediaLimitError: it takes too long, or is too much;
-            UnreadableMediaError: there is nothing.
+            MediaAccessError: it is no public http or https link, or redirects to what is none; MediaLimitError: it
+            takes too long, is too large, or redirects too often; UnreadableMediaError: no content came.
         """
         until = time.monotonic() + seconds
         for _ in range(redirects + 1):
@@ -76,7 +76,7 @@ class LinkReader:
         raise MediaLimitError(at, f"the link leads on more than {redirects} times", "redirects")
 
     def _asked(self, parts: SplitResult, most: int, until: float, at: str) -> bytes | str:
-        """Return what one server says: the content, or where it is instead."""
+        """Return what one server answers: the content, or the link that it redirects to."""
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
         connection = _ToOneAddress(
@@ -84,7 +84,7 @@ class LinkReader:
         )
         watch = threading.Timer(max(0.0, until - time.monotonic()), connection.break_off)
         watch.daemon = True
-        watch.start()  # a server that sends a byte now and then would never be late by its own measure
+        watch.start()  # a socket's timeout begins anew with each byte, so a slow server would never reach it
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             with current().then(connection.break_off):
@@ -104,7 +104,7 @@ class LinkReader:
             _check_time(until, at)
 
     def _addresses(self, host: str, port: int, until: float, at: str) -> list[str]:
-        """Return the addresses of a name, all of which may be asked."""
+        """Return the addresses of a name, once all of them were found to be allowed."""
         found: list[list[tuple[str, IpAddress]]] = []
         over = threading.Event()
 
@@ -115,7 +115,7 @@ class LinkReader:
             over.set()
 
         looking = threading.Thread(target=look, name="gemma-jax-resolves-a-name", daemon=True)
-        looking.start()  # elsewhere, as nothing ends a look-up before it ends itself
+        looking.start()  # in a thread of its own, as a look-up cannot be interrupted
         with current().then(over.set):
             over.wait(max(0.0, until - time.monotonic()))
         _check_time(until, at)
@@ -131,12 +131,12 @@ class LinkReader:
 
 
 class _ToOneAddress(http.client.HTTPConnection):
-    """A connection to addresses that were looked at, whatever the name means by now."""
+    """A connection to addresses that were checked, whatever the name stands for by now."""
 
     def __init__(self, host: str, port: int, addresses: list[str], until: float, *, secure: bool) -> None:
         super().__init__(host, port, timeout=max(0.1, until - time.monotonic()))
         self._addresses, self._until, self._secure = addresses, until, secure
-        self._open: socket.socket | None = None  # as ``sock``, which is let go while the answer is still read
+        self._open: socket.socket | None = None  # like ``sock``, which is dropped while the answer is still read
 
     def connect(self) -> None:
         error: OSError | None = None
@@ -157,7 +157,7 @@ class _ToOneAddress(http.client.HTTPConnection):
         self._open = self.sock
 
     def break_off(self) -> None:
-        """End whatever is being waited for."""
+        """Shut the socket down, which ends every wait for it. Any thread may call this."""
         if (sock := self._open) is not None:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
@@ -179,7 +179,7 @@ def _checked(link: str, at: str) -> SplitResult:
 
 
 def _address(told: tuple[object, ...]) -> tuple[str, IpAddress]:
-    """Return the address that a resolver gave, and what it means."""
+    """Return the address that a resolver gave, as text and parsed."""
     address = str(told[4][0])  # type: ignore[index]
     return address, ipaddress.ip_address(address.partition("%")[0])
 
@@ -208,7 +208,7 @@ def _check_time(until: float, at: str) -> None:
 
 
 def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the old address in one that a network translates (RFC 6052)."""
+    """Return the IPv4 address in an IPv6 one that a network translates (RFC 6052)."""
     if address in ipaddress.IPv6Network("64:ff9b::/96"):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return None

@@ -1,6 +1,6 @@
-"""The engine of this process for others, over HTTP: one ASGI app, and what makes a server of it.
+"""The engine of this process for other processes, over HTTP: an ASGI app, and the server that runs it.
 
-An event loop of its own thread runs the app; it asks the engine as any event loop does, and blocks on nothing. Any
+An event loop in a thread of its own runs the app. It calls the engine as any event loop does, and never blocks. Any
 ASGI server can run the app. The room may import the chat model, ``client`` for the form of what is sent, ``observe``,
 and all below them.
 """

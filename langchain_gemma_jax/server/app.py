@@ -1,4 +1,4 @@
-"""The app: finds out what is asked and who asks, has it answered, and tells errors in the form of what was asked."""
+"""The ASGI app: finds a request's API and caller, has it answered, and sends errors in that API's form."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from langchain_gemma_jax.wire.addresses import DEADLINE, PATH
 
 _log = logging.getLogger(__name__)
 
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+)(?::[0-9]{1,5})?")  # nothing else that a URL can have
-_OPEN = {"/health", "/ready"}  # what those may ask who have no key
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+)(?::[0-9]{1,5})?")  # no other part of a URL
+_OPEN = {"/health", "/ready"}  # paths that are answered without a key
 
 
 class GemmaJaxApp:
@@ -41,11 +41,11 @@ class GemmaJaxApp:
         app = GemmaJaxApp(ServedModels(("sprout-m",)))
 
     Args:
-        models: what is served.
-        keys: who may ask. None: everybody who can connect.
-        limits: the bounds of what a client may take.
-        readiness: what has to be there before calls are answered fast. None: it makes its own when it starts.
-        open_metrics: whether those who have no key may read ``/metrics``, too.
+        models: the models that are served.
+        keys: the API keys of its callers. None: every program that can connect is answered.
+        limits: the limits of a client's connections, requests and calls.
+        readiness: loads the models and makes their programs. None: the app makes one, which begins when the app starts.
+        open_metrics: answer ``/metrics`` without a key, too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class GemmaJaxApp:
         self._pages = Pages(models, self.readiness, self.calls, self._apis)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or begin and end with the server."""
+        """Answer one request, or an event of the server's start or end."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -100,8 +100,8 @@ class GemmaJaxApp:
                 await exchange.fail(error)
             except ClientLeftError:
                 raise
-            except Exception as error:  # noqa: BLE001  a client gets an answer, whatever it is
-                # Neither its text nor the path that was asked for: they are a tenant's.
+            except Exception as error:  # noqa: BLE001  a client gets a response after any error
+                # Neither the error's text nor an unknown path is logged: they are a tenant's.
                 _log.error("a request of %s failed: %s", self._shown(exchange.path), named(error))
                 await exchange.fail(
                     ServerFailedError(f"The server failed, and its log says how: {type(error).__name__}.")
@@ -138,7 +138,7 @@ class GemmaJaxApp:
                 try:
                     await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
                 finally:
-                    if body.size > LARGE:  # the allocator would keep what was made of it
+                    if body.size > LARGE:  # else the allocator keeps the memory of what was made of it
                         await beside(give_back)
 
     async def _reply(self, api: Api, body: Body, caller: Caller, exchange: Exchange) -> None:
@@ -163,10 +163,13 @@ class GemmaJaxApp:
             raise
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse what a page in this machine's browser asks, or has asked under another name: it needs a key.
+        """Refuse a request of a page in a browser on this machine: those are answered by a server with keys only.
+
+        A page is recognized by its ``Origin``, or by a ``Host`` that is another name than localhost, as it is when a
+        site's name was made to resolve to this machine.
 
         Raises:
-            RequestError: the request comes from there.
+            RequestError: the request may come from a page.
         """
         if self._keys is not None:
             return
@@ -181,10 +184,10 @@ class GemmaJaxApp:
 
 
 def _deadline(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a call has.
+    """Return the seconds that a call has, by its header; None if it has none.
 
     Raises:
-        RequestError: the header says something else.
+        RequestError: the header holds no number of seconds.
     """
     told = headers.get(DEADLINE)
     if told is None:

@@ -1,4 +1,4 @@
-"""OpenAI's ``/v1/embeddings``: texts in, vectors out, by the embedding models that this server has."""
+"""OpenAI's ``/v1/embeddings``: texts in, vectors out, by the embedding models of this server."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class EmbeddingsApi:
     streams_as = EVENTS  # nothing is streamed
 
     def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]]:
-        """Return the vectors. A text is read as it is: whoever asks writes the model's prompt before it.
+        """Return the vectors of texts. Nothing is added to a text: the caller writes the model's prompt before it.
 
         Raises:
-            InputError: what is asked is not possible. UnsupportedModelError: the model makes no vectors.
+            InputError: a field is unknown, or its value is not possible. UnsupportedModelError: the model makes no
+                vectors.
         """
         refuse_unknown(body, _KNOWN)
         texts, form = _texts(body), body.get("encoding_format") or "float"

@@ -1,4 +1,4 @@
-"""What is asked of a server beside answers: whether it lives, whether it is ready, its models, its numbers."""
+"""The pages of a server: its health, its readiness, its metrics and its models."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _OF_ONE = "/v1/models/"
 
 
 class Pages:
-    """Answers what is asked by GET."""
+    """Answers requests by GET and HEAD."""
 
     def __init__(self, models: ServedModels, readiness: Readiness, calls: OpenCalls, posts: Iterable[str]) -> None:
-        """``posts``: the paths of APIs, which are asked by POST."""
+        """``posts``: the paths of the APIs, which take POST. Errors list them."""
         self._models, self._readiness, self._calls, self._asked_by_post = models, readiness, calls, tuple(posts)
         self._since = int(time.time())
 
     async def answer(self, exchange: Exchange, *, shows_all: bool) -> None:
-        """Answer one request; whoever has no key is told no names.
+        """Answer one request. ``shows_all``: False for a caller without a key, who sees only if the server is well.
 
         Raises:
-            RequestError: there is no such page. InstallationError: what it takes is not installed.
+            RequestError: there is no such page. InstallationError: prometheus-client, which /metrics needs, is not
+                installed.
         """
         path = exchange.path
         if path not in PATHS and not path.startswith(_OF_ONE):

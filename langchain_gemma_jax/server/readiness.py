@@ -1,4 +1,4 @@
-"""Whether a server's first call would be a fast one: its models are in memory, and their programs are made."""
+"""The readiness of a server to answer its first call fast: models in memory, with their programs made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Readiness:
         max_context: int | None = None,
         on_failure: Callable[[GemmaJaxError], object] | None = None,
     ) -> None:
-        """``warmup``: make all programs, for conversations of up to ``max_context`` tokens; else weights are enough."""
+        """``warmup``: make all programs, for conversations of up to ``max_context`` tokens; else only load weights."""
         self._models, self._warmup, self._max_context = models, warmup, max_context
         self._on_failure = on_failure
         self._pending: dict[str, str] = dict.fromkeys(models, "weights")
@@ -31,21 +31,21 @@ class Readiness:
 
     @property
     def pending(self) -> dict[str, str]:
-        """What is not there yet, by model: its "weights", its "programs", or what is wrong with it."""
+        """For each model that is not ready: "weights" or "programs", which it lacks, or the text of its error."""
         return dict(self._pending)
 
     def begin(self) -> None:
-        """Begin, if that was not done."""
+        """Begin in a thread, unless that was done already."""
         if self._thread is None:
             # A daemon: the process may end while programs are being made. The engine's own threads do that.
             self._thread = threading.Thread(target=self._make_ready, name="gemma-jax-readiness", daemon=True)
             self._thread.start()
 
     def make_ready(self) -> None:
-        """Do it here and now, where a thread can wait for it; ``begin`` has nothing to do then.
+        """Load the models and make their programs in this thread. ``begin`` does nothing afterwards.
 
         Raises:
-            GemmaJaxError: a model cannot be had.
+            GemmaJaxError: a model cannot be loaded.
         """
         self._thread = threading.current_thread()
         for model in self._models:
@@ -54,7 +54,7 @@ class Readiness:
     def _make_ready(self) -> None:
         import langchain_gemma_jax.engine.api.process  # noqa: F401
 
-        gc.freeze()  # hundred thousands of JAX's objects, which a collection would look at in the midst of an answer
+        gc.freeze()  # else collections during answers go over hundreds of thousands of JAX's objects
         for model in self._models:
             try:
                 self._make_one_ready(model)
@@ -63,7 +63,7 @@ class Readiness:
             except GemmaJaxError as error:
                 self._pending[model] = str(error)
                 if self._on_failure is not None:
-                    self._on_failure(error)  # which says so
+                    self._on_failure(error)  # it reports the error
                 else:
                     _log.warning("%s is not ready: %s", model, error)
 

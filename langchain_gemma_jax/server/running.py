@@ -1,4 +1,4 @@
-"""A server of the app: runs until it is told to end, lets open answers finish, and leaves nothing behind."""
+"""A server of the app: runs until a signal or a call ends it, lets open answers finish, and removes its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunningServer:
     def __init__(
         self, app: GemmaJaxApp, listening: Listening, limits: ServerLimits | None = None, hosts: int = 1
     ) -> None:
-        """Make ready to listen. Clients are told of how many ``hosts`` the engine is.
+        """Set the server up. ``hosts``: the number of the engine's hosts, which responses name if it is above 1.
 
         Raises:
             InstallationError: uvicorn is not installed.
@@ -44,7 +44,7 @@ class RunningServer:
             self.listening.close()
 
     def fail(self, error: GemmaJaxError, *, for_all: bool = False) -> None:
-        """End, as there is no use in going on; ``for_all``: that is the end of all open calls too, at once.
+        """End because of an error. ``for_all``: it also ends all open calls, at once.
 
         Any thread may call this.
         """
@@ -53,7 +53,7 @@ class RunningServer:
         self._server.should_exit = True
 
     def end(self) -> None:
-        """Have it end as SIGTERM would. Any thread may call this."""
+        """End as on SIGTERM. Any thread may call this."""
         self._server.should_exit = True
 
     def __enter__(self) -> Self:
@@ -77,9 +77,9 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits, hosts: int) -> Any:
     from langchain_gemma_jax.server.http.connections import bounded_by
 
     class DrainingServer(uvicorn.Server):
-        """uvicorn's server, that tells the app when it is to end."""
+        """A server of uvicorn's that ends the app's open calls when it shuts down."""
 
-        failure: GemmaJaxError | None = None  # which ends all open calls
+        failure: GemmaJaxError | None = None  # the error of all open calls, if one ends them
 
         async def shutdown(self, sockets: Any = None) -> None:
             app.calls.drain(limits.drain_s, self.failure)
@@ -90,7 +90,7 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits, hosts: int) -> Any:
         http=bounded_by(limits),
         ws="none",
         lifespan="on",
-        log_config=None,  # the loggers of a process are whose it is; to set them ends the handlers of others
+        log_config=None,  # logging belongs to the process: a configuration would remove its handlers
         log_level=logging.ERROR,
         access_log=False,
         server_header=False,
@@ -103,7 +103,7 @@ def _draining_server(app: GemmaJaxApp, limits: ServerLimits, hosts: int) -> Any:
 
 @contextmanager
 def _signals_are_no_errors() -> Iterator[None]:
-    """Have SIGTERM be a wish, which was granted: uvicorn raises it once more when all is over."""
+    """Ignore SIGTERM and SIGINT after the server has ended: uvicorn raises them once more then."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Where servers are: the socket of this user's own, another socket, or a port."""
+"""Addresses of servers: the socket of this user's own server, another socket, or a port."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from langchain_gemma_jax.config import SERVER_OFF, cache_dir
 from langchain_gemma_jax.errors import InputError
 
 AUTO = "auto"
-PATH = "/gemma-jax/1/"  # of the calls; the number is that of the forms in which things are sent
-SESSION = "x-session-id"  # the header that routers keep conversations together by
-DEADLINE = "x-deadline-s"  # the header with the seconds that a call has
+PATH = "/gemma-jax/1/"  # of the calls; the number is the version of the forms
+SESSION = "x-session-id"  # the header by which routers keep conversations together
+DEADLINE = "x-deadline-s"  # the header with the seconds that are left for a call
 HOW_TO_START = "Start one: gemma-jax serve"
 FORMS = '"auto" for this user\'s own, "unix:/path/to/a.sock", "http://127.0.0.1:8000", or "off" for this process itself'
 
@@ -29,11 +29,11 @@ class Address:
     host: str = ""
     port: int = 0
     below: str = ""
-    """The path that the server is mounted at, behind a router that has several."""
+    """The path that the server is mounted at, on a router that has several."""
 
     @property
     def is_local(self) -> bool:
-        """True for a Unix socket: only users of this machine who may open it get there."""
+        """True for a Unix socket: only users of this machine with access to its file can connect."""
         return bool(self.path)
 
     @property
@@ -47,7 +47,7 @@ class Address:
 
 
 def default_socket() -> Path:
-    """The socket of this user's own server, whether there is one or not."""
+    """Return the path of this user's own server's socket, which need not exist."""
     return cache_dir() / "server" / "engine.sock"
 
 
@@ -55,7 +55,7 @@ def address_of(server: object) -> Address | None:
     """Return the address that a user names; None for this process itself.
 
     Raises:
-        InputError: it is none.
+        InputError: ``server`` is no address.
     """
     if server in (None, SERVER_OFF):
         return None

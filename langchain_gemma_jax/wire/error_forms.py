@@ -18,7 +18,7 @@ _NOT_OURS = {"__notes__"}
 
 
 def error_out(error: GemmaJaxError) -> dict[str, Any]:
-    """Return an error as it is sent."""
+    """Return an error in the form in which it is sent."""
     reduced = cast("tuple[Any, ...]", error.__reduce__())
     kind, arguments, *state = reduced
     kept = {name: value for name, value in (state[0] if state else {}).items() if name not in _NOT_OURS}
@@ -31,7 +31,7 @@ def error_out(error: GemmaJaxError) -> dict[str, Any]:
 
 
 def error_in(told: object) -> GemmaJaxError:
-    """Return the error that was sent: one of ours, or ``ServerError`` if it is none that is known here."""
+    """Return the error that was sent: one of this package's, or ``ServerError`` for an unknown one."""
     if not isinstance(told, dict):
         return ServerError(f"The server told an error in a form that is not known: {told!r:.200}")
     name, arguments, message = told.get("name"), told.get("arguments"), str(told.get("message", ""))

@@ -1,4 +1,4 @@
-"""LangChain's messages as JSON, and back. A message is one of a few kinds: nothing that is read can name a class."""
+"""LangChain's messages as JSON, and back. A message is one of a few kinds, so no JSON can name a class to make."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "function": FunctionMessage,
     "chat": ChatMessage,
 }
-_FIELDS = {  # what a model is told of a message, or a route looks at. A tool's artifact is for its caller alone.
+_FIELDS = {  # of a message, for its prompt or a route's decision. A tool's artifact is for the caller alone.
     "content", "name", "id", "additional_kwargs", "response_metadata", "tool_calls", "invalid_tool_calls",
     "tool_call_id", "status", "role",
 }  # fmt: skip
@@ -47,7 +47,7 @@ def to_json(value: object) -> bytes:
     """Return a value as JSON.
 
     Raises:
-        InputError: something in it is no JSON.
+        InputError: something in it has no form in JSON.
     """
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
@@ -56,16 +56,17 @@ def to_json(value: object) -> bytes:
 
 
 def messages_out(messages: Sequence[BaseMessage], folders: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return a conversation as it is sent. Files of this machine, if they lie in these folders, are sent with it.
+    """Return a conversation in the form in which it is sent. Files are sent with it, if they are in these folders.
 
     Raises:
-        InputError: a message is of a kind that no model is told. MediaError: a file may not be read, or is no medium.
+        InputError: a message is of a kind that has no place in a prompt. MediaError: a file may not be read, or the
+            form of a block is unknown.
     """
     found = []
     for number, message in enumerate(messages):
         kind = next((name for name, each in _KINDS.items() if isinstance(message, each)), None)
         if kind is None:
-            conversation([message])  # which says what is wrong with it
+            conversation([message])  # raises an error that says what is wrong with it
             raise InputError(f"A message of the type {message.type!r} cannot be sent to a server.")
         fields = {name: value for name in _FIELDS if (value := getattr(message, name, None))}
         if isinstance(content := fields.get("content"), list):
@@ -78,12 +79,12 @@ def messages_out(messages: Sequence[BaseMessage], folders: Sequence[str] = ()) -
 
 
 def _sent(block: object, at: str, folders: Sequence[str]) -> object:
-    """Return a block as JSON can have it and another machine can read it."""
+    """Return a block as JSON that another machine can read: with the bytes of a file instead of its path."""
     if not isinstance(block, dict) or not is_media(block):
         return block
     medium = media_block(block, at)
     if medium.form == "path":
-        from langchain_gemma_jax.media.media_reader import MediaLimits  # which needs NumPy
+        from langchain_gemma_jax.media.media_reader import MediaLimits  # here, as it needs NumPy
 
         with allowed_file(str(medium.value), folders, at) as file:
             data = file.read(MediaLimits().encoded_bytes)
@@ -101,7 +102,7 @@ def messages_in(told: object) -> list[BaseMessage]:
     """Return the conversation that was sent.
 
     Raises:
-        InputError: it is none.
+        InputError: ``told`` is no conversation.
     """
     if not isinstance(told, list):
         raise InputError(f"messages: expected a list, found {type(told).__name__}.")
@@ -111,18 +112,18 @@ def messages_in(told: object) -> list[BaseMessage]:
 
 
 def answer_out(message: AIMessage) -> dict[str, Any]:
-    """Return a model's answer as it is sent."""
+    """Return a model's answer, or a piece of one, in the form in which it is sent."""
     names = _OF_CHUNKS if isinstance(message, AIMessageChunk) else _OF_ANSWERS
     return {name: value for name in names if (value := getattr(message, name))}
 
 
 def answer_in(told: dict[str, Any]) -> AIMessage:
-    """Return a model's answer that was sent whole."""
+    """Return the model's answer that was sent whole."""
     return AIMessage(**{"content": "", **told})
 
 
 def chunk_in(told: dict[str, Any]) -> AIMessageChunk:
-    """Return a piece of a model's answer that was sent."""
+    """Return the piece of a model's answer that was sent."""
     return AIMessageChunk(**{"content": "", **told})
 
 

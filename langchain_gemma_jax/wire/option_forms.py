@@ -16,14 +16,14 @@ from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Route
 
-_AS_IT_IS = "!#$&'()*+,/:;=?@[]~ "  # in a session's name, which is a header
+_AS_IT_IS = "!#$&'()*+,/:;=?@[]~ "  # characters that a session's name keeps in its header
 _LONGEST_SESSION = 256  # characters
-_HERE = {"session", "media_folders", "allow_urls"}  # a header, and what a caller allows of its own machine
+_HERE = {"session", "media_folders", "allow_urls"}  # a header, and permissions on the caller's machine
 _TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"} - _HERE
 
 
 def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
-    """Return options as they are sent, ``local`` where nobody but this user reads them.
+    """Return options in the form in which they are sent. ``local``: through a socket of this user's alone.
 
     Raises:
         InputError: a setting cannot be sent.
@@ -35,7 +35,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
         )
     found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", *_HERE}}
     found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
-    if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would make texts of the ids
+    if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would turn the ids into texts
         found["logit_bias"] = [list(each) for each in bias.items()]
     found["tools"] = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
@@ -50,7 +50,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
 
 
 def session_out(asked: Options) -> str | None:
-    """Return the name of a session that was given, as a header can have it; None if none was given."""
+    """Return the name of the call's session, in the form of a header; None if it has none."""
     if not asked.session:
         return None
     found = quote(asked.session.strip(), safe=_AS_IT_IS, errors="backslashreplace")
@@ -66,7 +66,7 @@ def options_in(told: object) -> Options:
     """Return the options that were sent.
 
     Raises:
-        InputError: they are none, or not possible.
+        InputError: ``told`` has no options, or impossible ones.
     """
     if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
         raise InputError(f"options: expected an object, found {type(told).__name__}.")

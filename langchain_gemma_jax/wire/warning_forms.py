@@ -1,4 +1,4 @@
-"""Warnings as JSON: what a server would say in its own process reaches whoever asked it."""
+"""Warnings as JSON: a warning about a call is issued in the caller's process, not in the server's."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from langchain_gemma_jax.errors import GuardError
 from langchain_gemma_jax.wire.addresses import Address
 
 _KNOWN: dict[str, type[Warning]] = {each.__name__: each for each in (BaseModelWarning, GuardWarning)}
-_said: set[tuple[str, str]] = set()  # what is said once, of a server: it is about a model, not about a call
+_said: set[tuple[str, str]] = set()  # said once for each server: these are about a model, not about a call
 
 
 def warning_out(warning: Warning) -> dict[str, Any]:
-    """Return a warning as it is sent."""
+    """Return a warning in the form in which it is sent."""
     return {"name": type(warning).__name__, "message": str(warning)}
 
 
 def warned(told: object, address: Address) -> None:
-    """Warn of what was sent.
+    """Issue the warning that was sent.
 
     Raises:
-        GuardError: it tells of a guard, and warnings are errors here. Warning: any other, in that case.
+        GuardError: a guard's warning came, and the caller turns warnings into errors. Warning: any other one came, and
+            the caller does so.
     """
     if not isinstance(told, dict):
         return

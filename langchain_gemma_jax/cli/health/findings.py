@@ -1,4 +1,4 @@
-"""Findings: what was looked at, what was found, and what to do about it."""
+"""Findings of a check: its subject, its result, a verdict, and advice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How well something is."""
+    """The verdict on one subject."""
 
     OK = "ok"
     WARN = "warn"
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     verdict: Verdict
@@ -25,6 +25,6 @@ class Finding:
 
 
 def worst(findings: list[Finding]) -> Verdict:
-    """Return the verdict over all."""
+    """Return the worst verdict of these findings."""
     verdicts = {finding.verdict for finding in findings}
     return next((each for each in (Verdict.BAD, Verdict.WARN) if each in verdicts), Verdict.OK)

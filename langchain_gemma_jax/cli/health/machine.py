@@ -1,4 +1,4 @@
-"""The machine, as the doctor sees it without asking a model: releases, devices, memory, compile cache, recipes."""
+"""Checks of the machine that need no model: releases, devices, memory, compile cache, recipes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LITTLE = 2 * 2**30  # bytes of memory with which a model of a billion weights do
 
 
 def look(package_version: str) -> Iterator[Finding]:
-    """Yield what is found, one thing after the other. What raises is a finding, too."""
+    """Yield the findings, one check after the other. A check that raises an error is a finding, too."""
     looks: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
         ("releases", lambda: _releases(package_version)),
         ("devices", _devices),
@@ -31,7 +31,7 @@ def look(package_version: str) -> Iterator[Finding]:
     for what, each in looks:
         try:
             yield from each()
-        except Exception as error:  # noqa: BLE001  whatever it is: that is what a doctor is asked about
+        except Exception as error:  # noqa: BLE001  any error is a finding
             yield Finding(what, Verdict.BAD, f"{type(error).__name__}: {error}", _advice(error))
 
 
@@ -82,7 +82,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _unused_accelerator(platforms: set[str]) -> str | None:
-    """Return what accelerator this machine has that JAX does not see."""
+    """Return a sentence about an accelerator of this machine that JAX does not use; None if there is none."""
     if platforms != {"cpu"}:
         return None
     if Path("/proc/driver/nvidia/version").exists():
@@ -140,7 +140,7 @@ def _compile_cache() -> Iterator[Finding]:
 
 
 def _kept_prefixes() -> Iterator[Finding]:
-    """Conversations that outlive their process: said only where some are on the disk, or could not be read there."""
+    """Yield a finding on the prefixes that are kept on the disk, if there is a folder of them."""
     from langchain_gemma_jax.engine.prefix_store.prefix_names import PREFIX
     from langchain_gemma_jax.private.folder import UnsafeFolderError, open_folder
 
@@ -171,7 +171,7 @@ def _kernels() -> Iterator[Finding]:
 
 
 def _multiplying() -> Iterator[Finding]:
-    """How matrices are multiplied here, which is measured once a machine."""
+    """Yield the way in which matrices are multiplied here, for each dtype. It is measured once on each machine."""
     from langchain_gemma_jax.models.recipes.choose import choose_recipe
 
     for dtype in ("float32", "bfloat16"):

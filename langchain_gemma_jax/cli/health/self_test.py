@@ -1,4 +1,4 @@
-"""A model that answers in a process of its own: once to see that it works, twice to see that nothing compiles again."""
+"""A test with a model in two processes: the first shows that it answers, the second that it compiles nothing again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from langchain_gemma_jax.cli.health.findings import Finding, Verdict
 from langchain_gemma_jax.config import compile_cache_root
 
 MODEL = "sprout-s"
-SECONDS = 20.0  # that the second process may take: all is compiled by then
-FIRST_SECONDS = 300.0  # the first one may have to compile
+SECONDS = 20.0  # more is slow for the second process: all programs are compiled by then
+FIRST_SECONDS = 300.0  # for the first one, which may have to compile
 QUESTION = "What is the weather in Oslo?"
 TOOL = {
     "type": "function",
@@ -27,7 +27,7 @@ TOOL = {
 
 
 def answer() -> dict[str, Any]:
-    """Ask the embedded model in this process, and return what came of it."""
+    """Ask the embedded model in this process, and return figures of its answer."""
     began = time.perf_counter()
     from langchain_gemma_jax import ChatGemmaJax, engine
 
@@ -53,7 +53,7 @@ def answer() -> dict[str, Any]:
 
 
 def self_test() -> Iterator[Finding]:
-    """Have two processes answer, one after the other, and yield what is to be said of them."""
+    """Have two processes answer, one after the other, and yield findings on them."""
     first, first_s = _in_a_process(FIRST_SECONDS)
     if "error" in first:
         yield Finding(

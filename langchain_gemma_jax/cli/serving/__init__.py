@@ -1,4 +1,4 @@
-"""The verb that has other processes answered: where it listens, whom it answers, when it ends.
+"""The verb ``gemma-jax serve``, which answers other processes: its address, its keys, its limits and its end.
 
 Runs on the main thread, which is the server's event loop until that ends. The room may import ``cli.terminal``, the
 ``server`` and all below.

@@ -1,4 +1,4 @@
-"""The options of a server that is several processes, on several hosts: which of them this one is."""
+"""The options of a server that runs on several hosts: the group, and the place of this process in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_group(parser: Parser) -> None:
 
 
 def group_of(options: argparse.Namespace) -> GroupPlan | None:
-    """Return the group that the options describe. None: they describe none.
+    """Return the group that the options describe; None if they describe none.
 
     Raises:
         InputError: something is missing, or not possible.

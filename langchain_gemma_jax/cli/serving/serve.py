@@ -16,7 +16,7 @@ from langchain_gemma_jax.models.loading.model_names import FORMS
 if TYPE_CHECKING:
     from langchain_gemma_jax.scale.hosts.leader import Leader
 
-_SWITCH_SECONDS = 0.001  # that threads which read requests may keep the event loop's waiting, instead of Python's 0.005
+_SWITCH_SECONDS = 0.001  # instead of Python's 0.005: how long a busy thread may keep the event loop's waiting
 
 
 def add(verbs: Verbs) -> None:
@@ -59,10 +59,10 @@ def add(verbs: Verbs) -> None:
 
 
 def models_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the models that are named, as words or by options: the first one is special, so not by both.
+    """Return the models that are named by words or by options. The first one is the default, so one list has to win.
 
     Raises:
-        InputError: they are named by both, and differently.
+        InputError: words and options both name models, and differ.
     """
     words, options_too = tuple(dict.fromkeys(options.models)), tuple(dict.fromkeys(options.model))
     if words and options_too and words != options_too:
@@ -153,7 +153,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
         server.run()
     finally:
         listening.close()
-    if leader is None or leader.lost is None:  # else a thread of it may never be done
+    if leader is None or leader.lost is None:  # else a thread of the engine may never end
         engine().close(1)  # a dispatch that takes longer is left behind
     if server.failure is not None:
         raise server.failure
@@ -161,7 +161,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
 
 
 def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
-    """Set what the engine of this process is to be like, before it is made."""
+    """Configure the engine of this process, before it is made."""
     from langchain_gemma_jax import configure
     from langchain_gemma_jax.engine.api.process import lead
 

@@ -1,4 +1,4 @@
-"""Command lines: what is misspelled is answered with what is spelled nearly so."""
+"""Parsing of command lines, with a hint for a misspelled option or command."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
-"""What verbs are added to: argparse has no other name for it."""
+"""The collection that verbs are added to, which has no public type in argparse."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of arguments that knows the nearest option, takes no abbreviations, and keeps its examples' lines."""
+    """A parser that suggests the nearest option, takes no abbreviations, and keeps the lines of its examples."""
 
     def __init__(self, *, prog: str | None = None, **texts: Any) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts)
         self._words: str | None = None
 
     def take_words(self, name: str, shown: str, text: str) -> None:
-        """Take any number of words that belong to no option, wherever they stand: argparse takes the first ones alone.
+        """Take any number of words that belong to no option, at any place: argparse alone takes only the first ones.
 
         Args:
-            name: of the list of them.
-            shown: what stands for them in the help.
-            text: what they are.
+            name: the name of their list in the result.
+            shown: their placeholder in the help.
+            text: their description in the help.
         """
         self._words = name
         self.usage = f"%(prog)s [options] {shown}"
         self.add_argument(name, nargs="*", metavar=shown, help=text)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse arguments. Whatever is not known is an error here already, where the options of a verb are known."""
+        """Parse arguments. Unknown ones are an error here, in the verb's own parser, which can suggest its options."""
         found, rest = super().parse_known_args(args, namespace)
         for each in rest:
             unknown = each.partition("=")[0]
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> Any:
-        """Say what is wrong and how to find out more, and end the process with status 2."""
+        """Print what is wrong and the command for help, and end the process with status 2."""
         self.exit(2, f"{self.prog}: {message}\nSee: {self.prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a question about what is spelled nearly so; nothing if nothing is."""
+    """Return a question that suggests the known word nearest to this one; nothing if none is near."""
     found = get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f". Did you mean {found[0]!r}?" if found else ""
 
@@ -79,17 +79,17 @@ def devices(text: str) -> int | str:
 
 
 def count(text: str) -> int:
-    """Return the whole number from 1 that an argument says."""
+    """Return an argument as a whole number from 1."""
     return _whole(text, 1)
 
 
 def count_from_0(text: str) -> int:
-    """Return the whole number from 0 that an argument says."""
+    """Return an argument as a whole number from 0."""
     return _whole(text, 0)
 
 
 def count_from_2(text: str) -> int:
-    """Return the whole number from 2 that an argument says."""
+    """Return an argument as a whole number from 2."""
     return _whole(text, 2)
 
 
@@ -101,7 +101,7 @@ def _whole(text: str, least: int) -> int:
 
 
 def seconds(text: str) -> float:
-    """Return the positive number of seconds that an argument says."""
+    """Return an argument as a positive number of seconds."""
     with suppress(ValueError):
         if 0 < (number := float(text)) < float("inf"):
             return number
@@ -109,7 +109,7 @@ def seconds(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """Return the share that an argument says, such as 0.1 or 10%."""
+    """Return an argument, such as 0.1 or 10%, as a share."""
     with suppress(ValueError):
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         if 0 <= number < 10:
@@ -118,5 +118,5 @@ def share(text: str) -> float:
 
 
 def subverbs(parser: Parser, metavar: str) -> Verbs:
-    """Return what the verbs of a verb are added to."""
+    """Return a collection for the verbs of a verb."""
     return parser.add_subparsers(metavar=metavar)

@@ -12,10 +12,10 @@ Result = TypeVar("Result")
 
 
 class Interruptible(Generic[Result]):
-    """Results that a thread of its own makes. Who iterates waits for them, and may be interrupted while waiting.
+    """Results that are made in a thread of their own. Iteration waits for them, and Ctrl-C can interrupt the wait.
 
-    Python raises ``KeyboardInterrupt`` at whatever line the main thread is. In the middle of an import it leaves half
-    of a module behind, and whoever needs that later fails. So the main thread only waits.
+    Python raises ``KeyboardInterrupt`` at any line of the main thread. In the middle of an import that leaves half of a
+    module, and all later uses of the module fail. So the main thread only waits.
 
         for piece in Interruptible(lambda: model.stream(messages)):
             ...
@@ -39,10 +39,10 @@ class Interruptible(Generic[Result]):
         try:
             results = self._make()
             for each in results:
-                if self._over.is_set():  # nobody wants it any more
+                if self._over.is_set():  # the iteration has ended
                     break
                 self._found.put(partial(_same, each))
-        except BaseException as error:  # noqa: BLE001  whoever iterates gets it
+        except BaseException as error:  # noqa: BLE001  the iteration raises it
             self._found.put(_raising(error))
         finally:
             if isinstance(results, Generator):

@@ -1,4 +1,4 @@
-"""Text for terminals, pipes and files: never more than they can show, and nothing in it that steers them."""
+"""Text for terminals, pipes and files: only characters that they can show, and no control sequences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GRAY, BOLD, RED, GREEN, YELLOW = "90", "1", "31", "32", "33"
 
 
 def prepare_streams() -> None:
-    """Have characters replaced that the output cannot hold or the input does not mean: neither is a reason to end.
+    """Have characters that cannot be encoded or decoded replaced, instead of an error.
 
-    Streams that are closed become ones that nothing comes from, and that keep nothing.
+    Closed streams are replaced by the null device.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -29,14 +29,14 @@ def prepare_streams() -> None:
 
 
 def drop_output() -> None:
-    """Have what was not written yet go nowhere, so that the end of Python does not try once more."""
+    """Send unwritten output to the null device, so that Python does not try to write it again when it ends."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(text: str = "", end: str = "\n") -> None:
-    """Print a line for whoever gave the command, at once."""
+    """Print a line on standard output, and flush it."""
     print(text, end=end, flush=True)  # noqa: T201  that is what a command does
 
 
@@ -46,22 +46,22 @@ def complain(text: str) -> None:
 
 
 def interactive() -> bool:
-    """Whether somebody sits at a terminal and sees what is printed."""
+    """Return True if standard input and output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def live() -> bool:
-    """Whether the screen can be drawn anew: standard output is a terminal that knows how."""
+    """Return True if standard output is a terminal that takes control sequences."""
     return sys.stdout.isatty() and not plain_terminal()
 
 
 def colored(text: str, color: str) -> str:
-    """Return a text in a colour, where there are colours."""
+    """Return a text in a color; unchanged if the terminal takes no control sequences."""
     return f"\x1b[{color}m{text}\x1b[0m" if live() else text
 
 
 def can_show(text: str) -> bool:
-    """Whether standard output's encoding has these characters."""
+    """Return True if standard output's encoding has all characters of a text."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -70,21 +70,21 @@ def can_show(text: str) -> bool:
 
 
 def size() -> os.terminal_size:
-    """Return the columns and lines that there are."""
+    """Return the columns and lines of the terminal; the usual ones if there is none."""
     try:
         found = os.get_terminal_size(sys.stdout.fileno())
-    except (OSError, ValueError):  # a pipe, or nothing that the system knows of
+    except (OSError, ValueError):  # a pipe, or a stream without a file descriptor
         found = os.terminal_size((0, 0))
     return found if found.columns > 0 and found.lines > 0 else USUAL
 
 
 def printable(text: str) -> str:
-    """Return a text without what steers a terminal: a model, a tool or a file may have written it."""
+    """Return a text with control characters replaced: a model, a tool or a file may have written it."""
     return "".join(each if each in "\n\t" or each.isprintable() else "�" for each in text)
 
 
 def say_wrapped(text: str) -> None:
-    """Print a line for whoever gave the command, as several where the terminal is narrower; to a pipe as it is."""
+    """Print a line, wrapped at the terminal's width; to a pipe as it is."""
     if not sys.stdout.isatty():
         say(text)
         return
@@ -94,7 +94,7 @@ def say_wrapped(text: str) -> None:
 
 
 def fitted(text: str, columns: int) -> str:
-    """Return one line of so many columns at most."""
+    """Return a text as one line of at most ``columns`` columns, with dots for what was cut off."""
     flat = printable(text).replace("\n", " ").replace("\t", " ")
     if sum(map(_columns, flat)) <= columns:
         return flat
@@ -108,7 +108,7 @@ def fitted(text: str, columns: int) -> str:
 
 
 def _columns(character: str) -> int:
-    """How many columns a character takes: two if it is Chinese, say, and none if it is an accent of the one before."""
+    """Return the columns that a character takes: two for wide ones such as Chinese, none for combining ones."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol that is a process of its own: JSON-RPC, a message a line, on its two pipes."""
+"""A Model Context Protocol server in a process of its own: JSON-RPC over its pipes, one message on each line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any, Self
 from langchain_gemma_jax.errors import InputError
 
 PROTOCOL = "2025-06-18"
-START_SECONDS = 30.0  # until it has said what it offers
-CALL_SECONDS = 120.0  # that a tool may take
-END_SECONDS = 2.0  # until a server that was told that nobody asks any more is ended
+START_SECONDS = 30.0  # for the server to start and list its tools
+CALL_SECONDS = 120.0  # for one call of a tool
+END_SECONDS = 2.0  # for a server to end by itself, and then after each signal
 MOST_TOOLS = 1000
-MOST_CHARACTERS = 4 << 20  # of a message: a server that sends more is not understood
+MOST_CHARACTERS = 4 << 20  # of a message: a longer one is not read whole, and so is ignored
 _NO_SUCH_METHOD = -32601
 
 
@@ -40,7 +40,7 @@ class McpServer:
         self._numbers, self._writing = 0, threading.Lock()
         try:
             words = shlex.split(command)
-            self._process = subprocess.Popen(  # noqa: S603  whoever gave the command wants it run
+            self._process = subprocess.Popen(  # noqa: S603  the user's own command
                 words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -49,7 +49,7 @@ class McpServer:
                 encoding="utf-8",
                 errors="replace",
                 bufsize=1,
-                start_new_session=True,  # Ctrl-C is for the answer, and not for it
+                start_new_session=True,  # so that Ctrl-C stops the answer, and not the server
             )
         except (OSError, ValueError, IndexError) as error:
             raise InputError(f"--mcp: {command!r} could not be started: {error}") from error
@@ -70,10 +70,10 @@ class McpServer:
         self.close()
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Have the server carry out a tool, and return what it says.
+        """Have the server run a tool, and return the text of the result.
 
         Raises:
-            InputError: it says that this went wrong, says nothing in time, or is gone.
+            InputError: the tool failed, or the server did not answer in time or has ended.
         """
         found = self._ask("tools/call", {"name": name, "arguments": arguments}, CALL_SECONDS)
         content = found.get("content")
@@ -88,7 +88,7 @@ class McpServer:
         return said
 
     def close(self) -> None:
-        """End the server: its input ends, and if that is not enough, it gets a signal."""
+        """End the server: close its input; if that is not enough, send SIGTERM, and then SIGKILL."""
         with suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -131,11 +131,11 @@ class McpServer:
                 self._send({"method": "notifications/cancelled", "params": {"requestId": number}})
                 raise self._error(f"said nothing to {method} within {patience:g} s") from None
             if answer is None:
-                self._answers.put(None)  # for whoever asks next
-                self._complaining.join(1.0)  # it may just have said why
+                self._answers.put(None)  # for the next call
+                self._complaining.join(1.0)  # its last lines may give the reason
                 raise self._error(f"ended before it answered {method}")
             if answer.get("id") != number:
-                continue  # late, of what nobody waits for any more
+                continue  # a late answer to a call that was given up
             if (error := answer.get("error")) is not None:
                 said = error.get("message") if isinstance(error, dict) else error
                 raise self._error(f"refused {method}: {said}")
@@ -147,13 +147,13 @@ class McpServer:
         return InputError(f"--mcp: the server {self.command!r} {what}.{said}")
 
     def _send(self, message: dict[str, Any]) -> None:
-        with suppress(OSError, ValueError), self._writing:  # that it is gone is seen where its answer is missing
+        with suppress(OSError, ValueError), self._writing:  # if it has ended, the missing answer shows that
             if self._process.stdin is not None:
                 self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
                 self._process.stdin.flush()
 
     def _read(self) -> None:
-        """Take what the server says, in a thread of its own."""
+        """Read the server's messages. Runs in a thread of its own."""
         with suppress(OSError, ValueError):
             while self._process.stdout is not None and (line := self._process.stdout.readline(MOST_CHARACTERS)):
                 with suppress(ValueError, RecursionError):
@@ -165,7 +165,7 @@ class McpServer:
         self._answers.put(None)
 
     def _answer(self, message: dict[str, Any]) -> None:
-        """Answer what the server asks. Notifications need no answer."""
+        """Answer a request of the server. Notifications get no answer."""
         if "id" not in message:
             return
         unknown = {"error": {"code": _NO_SUCH_METHOD, "message": "this client has no such method"}}

@@ -15,8 +15,8 @@ from langchain_gemma_jax.errors import InputError
 def tools_of(file: str) -> list[BaseTool]:
     """Return a file's tools.
 
-    A list named ``tools`` in it says which; else they are all of LangChain's tools in it and, where there is none, its
-    functions that have a docstring and do not begin with an underscore.
+    These are the items of its list ``tools``, if it has one; else all of LangChain's tools in it; if there are none,
+    its functions that have a docstring and do not begin with an underscore.
 
     Raises:
         InputError: there is no such file, it raises, or there is no tool in it.

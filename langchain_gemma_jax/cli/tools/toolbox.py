@@ -1,4 +1,4 @@
-"""All tools of a chat by name, wherever they come from."""
+"""All tools of a chat by name, from files and from servers."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Toolbox:
         return list(self._run)
 
     def call(self, name: str, given: dict[str, Any]) -> tuple[str, bool]:
-        """Carry out a tool. Returns what the model is told, and whether it went well: an error is told, too."""
+        """Run a tool. Return the text for the model, which may be an error's, and True unless the tool failed."""
         try:
             return str(self._run[name](given)), True
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a tool is anybody's; the model may do better next time
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a tool may raise anything, and the model may try again
             return f"Error: {type(error).__name__}: {error}", False
 
     def _add(self, name: str, bound: object, run: Callable[[dict[str, Any]], object]) -> None:

@@ -1,4 +1,4 @@
-"""``gemma-jax bench``: how fast a model is on this machine; and whether it is slower than it was."""
+"""``gemma-jax bench``: the speed of a model on this machine, also compared with an earlier run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from langchain_gemma_jax.errors import InputError
 
 FORMAT = 1
 HIGHER, LOWER = "higher", "lower"
-SHOWN_ONLY = frozenset({"load", "first answer, cold"})  # what a cold process takes depends on what is on the disk
+SHOWN_ONLY = frozenset({"load", "first answer, cold"})  # these depend on what is already on the disk
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing that was measured."""
+    """One figure of a benchmark."""
 
     name: str
     value: float
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]:
-    """Measure a model on this machine: of each figure the middle one of some rounds."""
+    """Measure a model on this machine. Steady figures are the median of some rounds."""
     import jax
 
     from langchain_gemma_jax import Sampling, engine
@@ -103,7 +103,7 @@ def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]
     numbers = iter(range(10**9))
 
     def ask(length: int, most: int, times: int = 1) -> tuple[float, list[Any]]:
-        """Ask so many at once, each with a prompt that nobody has asked with."""
+        """Make ``times`` requests at once, each with a prompt that is new to the engine."""
         since = time.perf_counter()
         asked = [
             engine().submit(
@@ -126,7 +126,7 @@ def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]
         return float(sum(each.generated_tokens for each in done)) / took
 
     cold_s, _ = ask(prompt, 2)
-    for length, times in ((prompt, 1), (16, 4), (16, 4), (16, 1)):  # what comes next is steady
+    for length, times in ((prompt, 1), (16, 4), (16, 4), (16, 1)):  # to compile and load all that the next figures need
         ask(length, tokens, times)
     figures = [
         Figure("load", load_s, "s", LOWER),
@@ -148,7 +148,7 @@ def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]
 
 
 def compare(before: dict[str, Any], found: dict[str, Any], threshold: float) -> list[str]:
-    """Return what became worse by more than a share. What a cold process takes is shown, and not judged."""
+    """Return the names of figures that are worse than before by more than a share. ``SHOWN_ONLY`` are not compared."""
     old = {each["name"]: each["value"] for each in before["figures"]}
     worse = []
     for each in found["figures"]:
@@ -193,5 +193,5 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _prompt(number: int, length: int, vocabulary: int) -> list[int]:
-    """Return a prompt that differs from the others in its first token, so that nothing of it was read before."""
+    """Return a prompt whose first token differs from the others', so that no part of it is in a KV cache."""
     return [10 + (number * 7919 + place * 31) % (vocabulary - 20) for place in range(length)]

@@ -84,7 +84,7 @@ def _ls_prefixes() -> int:
 
 
 def _any_prefixes() -> bool:
-    """Return whether there is a folder of prefixes. A look makes none."""
+    """Return True if there is a folder of prefixes; else print that there is none, and do not make it."""
     if prefix_folder().is_dir():
         return True
     say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 NOTHING_SAID = (
     "expected something to say, found nothing on standard input: echo Hello | gemma-jax chat, or come with a terminal."
 )
-MOST_ROUNDS = 10  # of tools, for one question
+MOST_ROUNDS = 10  # rounds of calls of tools, for one question
 COMMANDS = {
     "/help": "what can be said here",
     "/report": "what was compiled, copied, reused, and what it cost",
@@ -74,7 +74,7 @@ def add(verbs: Verbs) -> None:
 
 
 def add_model_options(parser: Parser) -> None:
-    """Add the options of those verbs that ask a model."""
+    """Add the options that all verbs which ask a model have."""
     parser.add_argument("--model", help=f"{FORMS}; by default what GEMMA_JAX_MODEL says, or sprout-m")
     parser.add_argument("--system", help="a system prompt")
     parser.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of an answer")
@@ -83,10 +83,10 @@ def add_model_options(parser: Parser) -> None:
 
 
 def named_model(word: str | None, options: argparse.Namespace) -> str | None:
-    """Return the model that is named, as a word or by the option. None: by neither.
+    """Return the model that a word or the option names; None if neither does.
 
     Raises:
-        InputError: they name two.
+        InputError: they name different models.
     """
     if word is not None and options.model not in {None, word}:
         raise InputError(f"Expected one model, found two: {word!r}, and --model {options.model!r}. Leave one out.")
@@ -95,7 +95,7 @@ def named_model(word: str | None, options: argparse.Namespace) -> str | None:
 
 def chat_model(options: argparse.Namespace) -> Any:
     """Return the chat model that the options ask for."""
-    if default_server() in {None, SERVER_OFF}:  # else a server says what there is
+    if default_server() in {None, SERVER_OFF}:  # else the server checks the name
         check_name(options.model or default_model() or DEFAULT)
     from langchain_gemma_jax import ChatGemmaJax
 
@@ -105,7 +105,7 @@ def chat_model(options: argparse.Namespace) -> Any:
 
 def _run(options: argparse.Namespace) -> int:
     options.model = named_model(options.word, options)
-    ahead = _line_that_is_there()  # before what takes long
+    ahead = _line_that_is_there()  # before slow imports
     if ahead == "":
         raise InputError(NOTHING_SAID)
     from langchain_gemma_jax.cli.tools.toolbox import Toolbox
@@ -122,10 +122,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _line_that_is_there() -> str | None:
-    """Return the first line of a pipe or a file; the empty string at its end. None: nobody wrote one yet."""
+    """Return the first line of a pipe or a file; the empty string at its end; None if there is no line yet."""
     try:
         ready = not sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]
-    except (OSError, ValueError):  # it is none of the system's
+    except (OSError, ValueError):  # standard input has no file descriptor
         return None
     return sys.stdin.readline() if ready else None
 
@@ -153,7 +153,7 @@ def _converse(talk: Conversation, toolbox: Toolbox, history: str | None, ahead: 
 
 
 def _next_line() -> str | None:
-    """Return what was typed; nothing, where that was taken back with Ctrl-C. None: there is no more."""
+    """Return the next line of input; the empty string after Ctrl-C; None at the end."""
     try:
         return input("> " if interactive() else "").strip()
     except EOFError:
@@ -168,7 +168,7 @@ def _next_line() -> str | None:
 
 
 def _command(line: str, talk: Conversation, toolbox: Toolbox) -> bool:
-    """Carry out a command of the chat. Gives whether the chat goes on."""
+    """Carry out a command of the chat. Return False to end the chat."""
     name, _, rest = line.partition(" ")
     if name in {"/exit", "/quit"}:
         return False
@@ -194,7 +194,7 @@ def _command(line: str, talk: Conversation, toolbox: Toolbox) -> bool:
 
 
 class Conversation:
-    """A conversation with a model, as far as it went."""
+    """A conversation with a model, with its messages so far."""
 
     def __init__(self, model: Any, toolbox: Toolbox, messages: list[BaseMessage], system: str | None) -> None:
         from langchain_core.messages import SystemMessage
@@ -206,11 +206,11 @@ class Conversation:
         self.messages = messages or list(self._system)
 
     def begin_anew(self) -> None:
-        """Forget what was said."""
+        """Drop all messages but the system prompt."""
         self.messages = list(self._system)
 
     def ask(self, text: str) -> None:
-        """Ask something, and print the answer as it comes. What was not answered at all was not asked."""
+        """Ask a question, and print the answer as it comes. A question is removed if its answer fails."""
         from langchain_core.messages import HumanMessage, ToolMessage
 
         before = len(self.messages)
@@ -254,10 +254,10 @@ class Conversation:
 
 
 def read_history(file: Path) -> list[BaseMessage]:
-    """Return the conversation that a file holds; an empty one if there is no such file.
+    """Return the conversation in a file; an empty one if there is no such file.
 
     Raises:
-        InputError: it holds none.
+        InputError: the file holds no conversation.
     """
     from langchain_core.messages import messages_from_dict
 
@@ -275,7 +275,7 @@ def write_history(file: Path, messages: list[BaseMessage]) -> None:
     """Write a conversation to a file that only this user can read.
 
     Raises:
-        InputError: that is not possible.
+        InputError: the file cannot be written.
     """
     from langchain_core.messages import messages_to_dict
 
@@ -291,5 +291,5 @@ def write_history(file: Path, messages: list[BaseMessage]) -> None:
 
 
 def read_all_of_stdin() -> str:
-    """Return what was piped in; nothing if somebody sits at a terminal."""
+    """Return all of standard input; nothing if it is a terminal."""
     return "" if sys.stdin.isatty() else sys.stdin.read()

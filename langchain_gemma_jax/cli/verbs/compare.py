@@ -1,4 +1,4 @@
-"""``gemma-jax compare``: what packing a model's weights costs in quality, on a text."""
+"""``gemma-jax compare``: the loss of quality from packing a model's weights, measured on a text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MOST_BYTES = 1 << 24  # of a text
 
 @dataclass(frozen=True)
 class Result:
-    """One way to store the weights, beside the model as it is."""
+    """One way to store the weights: its size, its loss, and its agreement with the model as it is."""
 
     weights: str | None  # None: as the checkpoint has them
     bytes: int
     tokens: int  # of the text
     loss: float  # the mean over the text's tokens
-    agreement: float | None  # the share of places where both would go on with the same token
+    agreement: float | None  # the share of places where both predict the same token
 
 
 def add(verbs: Verbs) -> None:
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def compare(model: str, chosen: tuple[str, ...], text: str, dtype: str | None = None) -> Iterator[Result]:
-    """Measure the model as it is, then with its weights stored in each of these ways; one is in memory at a time."""
+    """Measure the model as it is, then with its weights stored in each of the chosen ways, one in memory at a time."""
     from langchain_gemma_jax.models.compare import agreement, score
     from langchain_gemma_jax.models.loading.load import load
 

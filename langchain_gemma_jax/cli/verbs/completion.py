@@ -1,4 +1,4 @@
-"""``gemma-jax completion``: what a shell needs to complete commands and options."""
+"""``gemma-jax completion``: scripts with which shells complete commands and options."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HOW = {
 
 @dataclass(frozen=True)
 class Words:
-    """What may follow some words of a command line."""
+    """The verbs and options that may follow some words of a command line."""
 
     before: tuple[str, ...]  # verbs
-    verbs: dict[str, str]  # with what they are for
+    verbs: dict[str, str]  # with their help
     options: dict[str, str]
 
 
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def words(parser: Parser, before: tuple[str, ...] = ()) -> list[Words]:
-    """Return what may follow, for each verb and each verb of a verb."""
+    """Return the words that may follow the command, each verb, and each verb of a verb."""
     verbs: dict[str, Parser] = {}
     helps: dict[str, str] = {}
     options: dict[str, str] = {}
@@ -55,7 +55,7 @@ def words(parser: Parser, before: tuple[str, ...] = ()) -> list[Words]:
 
 
 def bash(found: list[Words]) -> str:
-    """Return a script for bash; files are completed where no word of ours fits."""
+    """Return a script for bash. Files are completed if none of the command's words fits."""
     cases = "\n".join(
         f"        {_case(each)}) words={_quoted(' '.join([*each.verbs, *each.options]))} ;;" for each in found
     )

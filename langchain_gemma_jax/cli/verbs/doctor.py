@@ -1,4 +1,4 @@
-"""``gemma-jax doctor``: whether this machine is well, and what to do if it is not."""
+"""``gemma-jax doctor``: checks of this machine, with advice for what is wrong."""
 
 from __future__ import annotations
 

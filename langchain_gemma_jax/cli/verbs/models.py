@@ -1,4 +1,4 @@
-"""``gemma-jax models``: what is known, what is on the disk, and what is in memory; fetch one, delete one."""
+"""``gemma-jax models``: list the models that are known, on the disk and in memory; fetch one, delete one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _ls(_: argparse.Namespace) -> int:
 
 
 def _gguf_files() -> Iterator[str]:
-    """Gemmas in files that other programs have fetched, as they can be asked for here."""
+    """Yield a line for each Gemma in files of other programs, by its name here, and the number of other models."""
     from langchain_gemma_jax.models.gguf.local_files import local_files
 
     found = list(local_files())
@@ -109,7 +109,7 @@ def _in_memory(engine: RunningEngine) -> Iterator[str]:
 
 
 def written_by_another(engine: RunningEngine) -> str:
-    """Return what is said of an engine whose status this version cannot read."""
+    """Return a text about an engine whose status this version cannot read."""
     which = f"version {printable(engine.version)}" if engine.version else "another version"
     return f"process {engine.process}: its status was written by {which} of this package, which this one cannot read"
 
@@ -163,7 +163,7 @@ def _uses(engine: RunningEngine, model: OnDisk) -> bool:
 
 
 def on_disk() -> list[OnDisk]:
-    """Return the Gemmas in the Hub's cache: those whose configuration says that they are."""
+    """Return the models in the Hub's cache whose configuration is a Gemma's."""
     found = _cache()
     return [
         OnDisk(

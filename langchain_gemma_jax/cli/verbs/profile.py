@@ -1,4 +1,4 @@
-"""``gemma-jax profile``: JAX's profiler around the next requests of a program of yours."""
+"""``gemma-jax profile``: JAX's profiler around the next requests of a user's script."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _ask(model: str | None, times: int) -> None:
 
 
 def _run_script(script: str, arguments: list[str]) -> int:
-    """Run a script as Python would, and return its exit status. What it raises is shown as Python would."""
+    """Run a script as Python does, and return its exit status. Its errors are printed as Python prints them."""
     before = sys.argv, sys.path[0]
     sys.argv, sys.path[0] = [script, *arguments], str(Path(script).resolve().parent)
     try:
@@ -88,7 +88,7 @@ def _run_script(script: str, arguments: list[str]) -> int:
             return ended.code or 0
         complain(str(ended.code))
         return 1
-    except Exception as error:  # noqa: BLE001  it is the script's
+    except Exception as error:  # noqa: BLE001  any error of the script is printed
         _show(error, script)
         return 1
     finally:
@@ -97,7 +97,7 @@ def _run_script(script: str, arguments: list[str]) -> int:
 
 
 def _show(error: Exception, script: str) -> None:
-    """Show an error of a script's from its own first line on."""
+    """Print an error of a script, with a traceback that begins in the script."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename != script:
         frames = frames.tb_next
@@ -105,7 +105,7 @@ def _show(error: Exception, script: str) -> None:
 
 
 class _Watch:
-    """Has the profiler run from the request behind the skipped ones to the end of the last that is wanted."""
+    """Runs the profiler from the first request after the skipped ones to the end of the last one to watch."""
 
     def __init__(self, skip: int, requests: int, folder: Path) -> None:
         from langchain_gemma_jax import engine
@@ -114,10 +114,10 @@ class _Watch:
         self.seen = 0
         self.problem: str | None = None
         self._skip, self._left, self._folder = skip, requests, folder
-        self._numbers: set[int] = set()  # of those that are watched
+        self._numbers: set[int] = set()  # of the watched requests
         self._lock = threading.RLock()
         self._runs = False
-        self._over = threading.Event()  # all that are wanted were seen, or the script is over
+        self._over = threading.Event()  # all watched requests have ended, or the script has
         # Writing a trace takes a second or more, for which the engine's own thread has no time.
         self._writing = threading.Thread(target=self._write_when_over, name="gemma-jax-profile", daemon=True)
         self._writing.start()
@@ -125,7 +125,7 @@ class _Watch:
         self._leave = [events.subscribe(Submitted, self._submitted), events.subscribe(Finished, self._finished)]
 
     def end(self) -> None:
-        """Stop the profiler, if it runs, and wait until what it saw is written."""
+        """Stop the profiler, if it runs, and wait until its trace is written."""
         for leave in self._leave:
             leave()
         self._over.set()

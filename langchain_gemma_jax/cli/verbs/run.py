@@ -74,10 +74,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def model_and_question(words: Sequence[str], *, has_model: bool) -> tuple[str | None, str | None]:
-    """Return what the words of the command are: a model and a question, or one of them. None: it is not among them.
+    """Return the model and the question among the words of the command; None for one that is not there.
 
     Raises:
-        InputError: there are more.
+        InputError: there are more than two words.
     """
     if len(words) > 2:
         whole = " ".join(words)
@@ -128,10 +128,10 @@ def _described(whole: Any, parsed: object, wrong: object, took: float, *, struct
 
 
 def read_schema(given: str) -> dict[str, Any]:
-    """Return the JSON Schema that an argument is, or that the file holds which it names.
+    """Return the JSON Schema that an argument holds, or that is in the file which it names.
 
     Raises:
-        InputError: it is neither.
+        InputError: it is neither a schema nor such a file.
     """
     text = given
     try:
@@ -142,5 +142,5 @@ def read_schema(given: str) -> dict[str, Any]:
         raise InputError(f"--schema: expected a JSON Schema, or a file with one, found {given!r}: {error}") from error
     if not isinstance(schema, dict):
         raise InputError(f"--schema: expected a JSON object, found {text[:80]!r}.")
-    schema.setdefault("title", "answer")  # LangChain wants a name
+    schema.setdefault("title", "answer")  # LangChain requires a name
     return schema

@@ -1,4 +1,4 @@
-"""``gemma-jax top``: what every engine of this user does, drawn anew every second."""
+"""``gemma-jax top``: the activity of all engines of this user, drawn anew every second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_gemma_jax.cli.verbs.models import written_by_another
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.residency.status_file import RunningEngine, running_engines
 
-OLD = 10.0  # seconds: a status that is older is an engine's that has nothing to do, or hangs
+OLD = 10.0  # seconds: the engine of an older status is idle, or hangs
 _HOME, _REST, _HIDDEN, _SHOWN = "\x1b[H", "\x1b[J", "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
@@ -70,12 +70,12 @@ def _watch(every: float, times: int | None) -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """End on a signal, so that the terminal gets back what it showed before."""
+    """End on a signal in the ordinary way, so that the terminal's former screen is restored."""
     raise SystemExit(128 + number)
 
 
 def picture(engines: list[RunningEngine], columns: int) -> Iterator[str]:
-    """Yield the lines that show what engines do, each of so many columns at most."""
+    """Yield the lines that show the activity of engines, each of at most ``columns`` columns."""
     running = sum(engine.activity.running for engine in engines)
     rate = sum(engine.activity.tokens_per_s for engine in engines)
     many = "1 engine" if len(engines) == 1 else f"{len(engines)} engines"

@@ -1,4 +1,4 @@
-"""``gemma-jax warmup``: compile all that a model needs, for the processes to come."""
+"""``gemma-jax warmup``: compile all programs of a model in advance, for later processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follower's end: a loop that does to its devices what the leader does to its own, and decides nothing."""
+"""A follower's end of its line: a loop that does on its devices what the leader does on its own. It decides nothing."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class Follower:
     """Follows the leader at the other end of a line, in the thread that calls ``follow``."""
 
     def __init__(self, line: Line) -> None:
-        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, as soon as it is together
+        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, once it is together
         self._line = line
         self._told: SimpleQueue[tuple[Told, memoryview]] = SimpleQueue()
         self._results: SimpleQueue[jax.Array] = SimpleQueue()
         self._arrays: dict[Name, jax.Array] = {}
-        self._dropped: set[int] = set()  # loads of which nothing comes
+        self._dropped: set[int] = set()  # loads that the leader gave up
         self._libraries = Libraries(Events())
         self._programs: dict[str, _Programs] = {}
-        self._early: dict[str, list[ProgramKey]] = {}  # programs that are needed of models that are just being loaded
+        self._early: dict[str, list[ProgramKey]] = {}  # programs that were asked for before their model was loaded
 
     def begin(self) -> None:
-        """Listen to the leader from now on. If it is lost, this process ends at once."""
+        """Start to listen to the leader and to check results. If it is lost or a program fails, this process exits."""
         for work in (self._listen, self._check):
             threading.Thread(target=work, name="gemma-jax-hosts", daemon=True).start()
 
     def follow(self) -> None:
-        """Do as the leader says until it says that all is done."""
+        """Carry out the leader's orders until the order to end."""
         try:
             while True:
                 told, data = self._told.get()
@@ -70,7 +70,7 @@ class Follower:
                 if told["do"] == "end":
                     return
                 self._do(told, data)
-        except Exception as error:  # noqa: BLE001  whatever it is: it is not where the leader is any more
+        except Exception as error:  # noqa: BLE001  after any error it is out of step with the leader
             self._fail(error)
 
     def _do(self, told: Told, data: memoryview) -> None:
@@ -85,7 +85,7 @@ class Follower:
         elif told["do"] in {"make", "ready"}:
             self._make(told)
         elif (programs := self._programs.get(told.get("programs", ""))) is not None:
-            # else none of the devices here have a part of it
+            # else no device of this host has a part of the model
             if told["do"] == "copy":
                 arrays = _arrays(told["arrays"], data)
                 self._keep(told["batch"], programs.library.programs.placement.put(arrays))
@@ -93,7 +93,7 @@ class Follower:
                 self._run(programs, tuple(told["key"]), told)
 
     def _make(self, told: Told) -> None:
-        """Have a program made: beside all else as it is needed soon, or now, and say so."""
+        """Make a program. "make": in the background, as it is needed soon. "ready": now, and answer the leader then."""
         name, key = told["programs"], tuple(told["key"])
         programs = self._programs.get(name)
         if told["do"] == "ready":
@@ -114,7 +114,7 @@ class Follower:
         self._results.put(leaves[0])
 
     def _load(self, told: Told) -> None:
-        """Load a model. Runs in a thread of its own: others go on meanwhile."""
+        """Load a model. Runs in a thread of its own, as other models go on meanwhile."""
         number, how = told["number"], told["how"]
         answer: Told = {"do": "loaded", "answers": number, "programs": None}
         try:
@@ -129,7 +129,7 @@ class Follower:
                 self._told.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))
         except GemmaJaxError as error:
             answer["error"] = error_out(error)
-        except Exception as error:  # noqa: BLE001  it is told to those who wait for the model
+        except Exception as error:  # noqa: BLE001  the leader raises it in the calls that wait for the model
             answer["error"] = error_out(HostLostError(f"A host of the group cannot load it: {error!r:.500}"))
         try:
             self._line.send(answer)
@@ -137,7 +137,7 @@ class Follower:
             self._fail(error)
 
     def _expect(self, plan: LoadPlan, settings: Settings) -> str:
-        """Make room for a model's programs, and begin with those that were asked for early. Return their name."""
+        """Set up a model's programs, begin with those that were asked for early, and return the name of them all."""
         shape = shape_of(settings, plan)
         name = programs_name(shape, plan.placement)
         if name not in self._programs:
@@ -153,7 +153,7 @@ class Follower:
         self._arrays.update(((batch, place), array) for place, array in enumerate(arrays))
 
     def _listen(self) -> None:
-        """Take what the leader says while its last words are being carried out."""
+        """Receive the leader's orders, while the main thread carries out earlier ones."""
         try:
             while True:
                 told, data = self._line.receive()
@@ -165,18 +165,18 @@ class Follower:
             self._fail(error)
 
     def _check(self) -> None:
-        """See what becomes of programs: nobody else here waits for their results."""
+        """Wait for each program's result, to see it fail: no other thread here does."""
         while True:
             result = self._results.get()
             try:
                 result.block_until_ready()
-            except RuntimeError as error:  # JAX's errors, and that it was given to the next program
+            except RuntimeError as error:  # one of JAX's errors; or the result was donated to the next program
                 if not result.is_deleted():
                     self._fail(error)
             del result
 
     def _fail(self, error: Exception) -> NoReturn:
-        """End the process: a thread of it may be in a program that will never be done."""
+        """Exit at once, after a word to the leader: a thread may be in a program that will never end."""
         if not isinstance(error, HostLostError):
             with suppress(HostLostError):
                 self._line.send({"do": "failed", "why": f"{type(error).__name__}: {error}"[:500]})
@@ -189,10 +189,10 @@ _NOTHING = memoryview(b"")
 
 
 def _arrays(told: Sequence[Any], data: memoryview) -> list[Any]:
-    """The arrays that were sent, whose bytes follow each other."""
+    """Return the arrays that were sent: ``told`` has their types and shapes, and ``data`` their bytes in this order."""
     found, at = [], 0
     for dtype, shape in told:
-        array = np.frombuffer(data, jnp.dtype(dtype), math.prod(shape), at).reshape(shape).copy()  # which is aligned
+        array = np.frombuffer(data, jnp.dtype(dtype), math.prod(shape), at).reshape(shape).copy()  # a copy is aligned
         at += array.nbytes
         found.append(array)
     return found

@@ -1,4 +1,4 @@
-"""Frames over a socket, each with its length before it; and how long whoever receives waits for them."""
+"""Frames over a socket, each with its length before it, sent and received with time limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FrameSocket:
         """Send a frame.
 
         Raises:
-            OSError: the other end is gone. TimeoutError: it took nothing for ``patience`` seconds.
+            OSError: the other end is gone. TimeoutError: no byte could be sent for ``patience`` seconds.
         """
         with self._sending:
             left = memoryview(_LENGTH.pack(len(frame)) + frame)
@@ -39,11 +39,12 @@ class FrameSocket:
                         raise TimeoutError(f"nothing was taken for {patience:g} s") from None
 
     def recv_bytes(self, most: int, patience: float, until: float | None = None) -> bytes:
-        """Receive a frame of at most so many bytes.
+        """Receive a frame of at most ``most`` bytes.
 
         Raises:
-            EOFError: the other end is gone. OSError: it is, or sends more. TimeoutError: nothing came for ``patience``
-                seconds, or the frame was not whole at ``until``, by ``time.monotonic()``.
+            EOFError: the other end closed the connection. OSError: the connection broke, or the frame is larger.
+            TimeoutError: nothing came for ``patience`` seconds, or the frame was not whole at ``until``, by
+                ``time.monotonic()``.
         """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, patience, until))
         if length > most:
@@ -52,7 +53,7 @@ class FrameSocket:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the other end is gone, as far as that can be seen before what it had sent is received."""
+        """True if the other end is gone. While bytes that it sent are unread, its end cannot be seen: False."""
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -61,13 +62,13 @@ class FrameSocket:
             return True
 
     def close(self) -> None:
-        """Break the connection, also for a thread that waits at it."""
+        """Close the connection, and wake a thread that waits for it."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def __del__(self) -> None:
-        """Close what nobody has any more."""
+        """Close a connection that was dropped without ``close``."""
         self._socket.close()
 
     def _exactly(self, count: int, patience: float, until: float | None) -> bytes:
@@ -76,7 +77,7 @@ class FrameSocket:
             left = patience if until is None else min(patience, until - time.monotonic())
             if left < 0 or not self._readable.poll(left * 1000):
                 raise TimeoutError(f"nothing came for {patience:g} s" if until is None else "it took too long")
-            with suppress(BlockingIOError):  # somebody else's look at it, or a piece that was damaged on the way
+            with suppress(BlockingIOError):  # poll() can report bytes that then are not there
                 piece = self._socket.recv(min(count - len(found), _PIECE))
                 if not piece:
                     raise EOFError

@@ -1,4 +1,4 @@
-"""A group of hosts comes together, and ends: which process is which, where the leader is, and who may join."""
+"""The start and the end of a group of hosts: each process's number, the leader's address, and the check of the key."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 from langchain_gemma_jax.scale.hosts.line import SILENCE, Line, OtherKeyError
 
 TOGETHER = 300.0  # seconds that the processes wait for each other at the start
-LAST_RESORT = 8.0  # seconds after a loss at which the leader ends, whoever is still to hear of it
+LAST_RESORT = 8.0  # seconds after a loss at which the leader exits, even if open calls have no answer yet
 _AGAIN = 0.3  # seconds between two tries to reach the leader
-_LOOK = 0.1  # seconds between two looks at who has come
-_AT_ONCE = 128  # who have connected and not yet shown the key: whoever has had the longest time for it makes way
+_LOOK = 0.1  # seconds between two checks of the followers that have joined
+_AT_ONCE = 128  # connections that have not shown the key yet: above this, the oldest one is closed
 _log = OwnLog(__name__)
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """A group of hosts, and which of them this process is."""
+    """A group of hosts, and the place of this process in it."""
 
     hosts: int
-    """How many processes there are, the leader among them."""
+    """The number of processes, the leader included."""
     number: int
-    """Which one this is: 0 leads, the others follow."""
+    """The number of this process: 0 leads, the others follow."""
     leader: str
-    """Where the others reach the leader: HOST:PORT. The port behind it is used, too."""
+    """The leader's address for the others: HOST:PORT. PORT is JAX's, and PORT + 1 is used for the lines."""
     key: bytes = field(repr=False)
-    """What only they have."""
+    """The secret key that the processes of the group share."""
 
     def __post_init__(self) -> None:
         if self.hosts < 2:
@@ -63,12 +63,12 @@ class GroupPlan:
 
 @contextmanager
 def leading(plan: GroupPlan) -> Iterator[Any]:
-    """Lead a group: gives its ``Leader`` when all followers are there, and has them end with the block.
+    """Lead a group: gives its ``Leader`` once all followers have joined, and ends them with the block.
 
-    If one of them is lost, this process ends with the block too, with status 2; and after some seconds in any case.
+    If a follower is lost, this process exits with status 2: at the end of the block, or after ``LAST_RESORT`` seconds.
 
     Raises:
-        HostLostError: they did not come. InstallationError: they run other versions.
+        HostLostError: followers did not join in time. InstallationError: they run other versions.
     """
     lines = _followers(plan)
     from langchain_gemma_jax.scale.hosts.leader import Leader
@@ -89,10 +89,10 @@ def leading(plan: GroupPlan) -> Iterator[Any]:
 
 
 def follow(plan: GroupPlan) -> NoReturn:
-    """Follow the leader of a group until it ends, and this process with it.
+    """Follow the leader of a group until the group ends, and exit.
 
     Raises:
-        HostLostError: it was not there. InstallationError: it runs other versions.
+        HostLostError: the leader was not there in time. InstallationError: it runs other versions.
     """
     line = _to_leader(plan)
     from langchain_gemma_jax.scale.hosts.follower import Follower
@@ -102,14 +102,14 @@ def follow(plan: GroupPlan) -> NoReturn:
     follower.devices = _join(plan)
     line.patience = SILENCE
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_IGN)  # the leader lets open answers finish first, and then says so
+        signal.signal(each, signal.SIG_IGN)  # the leader lets open answers finish first, and then ends the followers
     follower.follow()
     _leave()
-    _end(0)  # a thread of it may be in JAX, which would not stand the end of Python
+    _end(0)  # without Python's clean-up: a thread may be in JAX, which would crash
 
 
 def _followers(plan: GroupPlan) -> list[Line]:
-    """Wait for all followers."""
+    """Wait until all followers have joined, and return the lines to them, in their order."""
     host, port = plan.address
     until = time.monotonic() + TOGETHER
     try:
@@ -134,10 +134,10 @@ def _followers(plan: GroupPlan) -> list[Line]:
 
 
 class _Door:
-    """Where followers come to their leader. Strangers come too, and keep nobody: each has a thread, and little time."""
+    """Admits followers. Each connection has a thread and a few seconds, so that strangers hold up no follower."""
 
     def __init__(self, plan: GroupPlan) -> None:
-        self._plan, self._versions = plan, _versions()  # before anybody comes: JAX is imported for it
+        self._plan, self._versions = plan, _versions()  # before the first connection, as it imports JAX
         self._lock = threading.Lock()
         self._found: dict[int, Line] = {}
         self._unproven: dict[int, FrameSocket] = {}  # oldest first
@@ -146,10 +146,10 @@ class _Door:
         self._closed = False
 
     def missing(self) -> list[int]:
-        """Return the followers that are not there, those that have gone again among them.
+        """Return the numbers of the followers that have not joined, or have left again.
 
         Raises:
-            InstallationError: one of them cannot be let in.
+            InstallationError: a follower with another version was refused.
         """
         with self._lock:
             if self._refused is not None:
@@ -159,7 +159,7 @@ class _Door:
             return sorted({*range(1, self._plan.hosts)} - set(self._found))
 
     def welcome(self, connected: socket.socket) -> None:
-        """Let somebody in who has connected, if it is one of those who are missing."""
+        """Check a new connection in a thread of its own. It joins if it is a missing follower's."""
         frames, ticket = _frames(connected), next(self._numbers)
         with self._lock:
             if len(self._unproven) >= _AT_ONCE:
@@ -168,7 +168,7 @@ class _Door:
         threading.Thread(target=self._welcome, args=(ticket, frames), name="gemma-jax-hosts", daemon=True).start()
 
     def close(self) -> list[Line]:
-        """Let nobody in any more. Returns the lines to the followers, in their order."""
+        """Admit no more connections, and return the lines to the followers, in their order."""
         with self._lock:
             self._closed = True
             unproven, self._unproven = self._unproven, {}
@@ -192,10 +192,11 @@ class _Door:
                 self._unproven.pop(ticket, None)
 
     def _admit(self, line: Line, told: dict[str, Any]) -> None:
-        """Let in whoever has shown the key.
+        """Admit a host that has shown the key, if it is a missing follower.
 
         Raises:
-            InstallationError: it runs other versions. HostLostError: it has gone again.
+            InstallationError: it runs other versions. HostLostError: another one with its number was admitted first, or
+                the group is complete.
         """
         number, missing = told.get("number"), self.missing()
         if number not in missing:
@@ -216,10 +217,10 @@ class _Door:
 
 
 def _to_leader(plan: GroupPlan) -> Line:
-    """Reach the leader, and wait until all others have. What fails on the way is tried again.
+    """Connect to the leader, and wait until all followers have joined. Failed attempts are repeated.
 
     Raises:
-        HostLostError: it was not there in time, or has another key. InstallationError: it does not want this host.
+        HostLostError: it was not there in time, or has another key. InstallationError: it refused this host.
     """
     versions, until = _versions(), time.monotonic() + TOGETHER
     while True:
@@ -237,10 +238,10 @@ def _to_leader(plan: GroupPlan) -> Line:
 
 
 def _joined(plan: GroupPlan, versions: list[str]) -> Line:
-    """Come to the leader, once.
+    """Try once to join the group, and return the line to the leader.
 
     Raises:
-        OSError, HostLostError: it is not there, or went away. InstallationError: it does not want this host.
+        OSError, HostLostError: the leader is not there, or went away. InstallationError: it refused this host.
     """
     host, port = plan.address
     frames = _frames(socket.create_connection((host, port + 1), timeout=SILENCE))
@@ -274,10 +275,10 @@ def _versions() -> list[str]:
 
 
 def _join(plan: GroupPlan) -> tuple[Any, ...]:
-    """Have JAX know the whole group. Gives its devices, the leader's first."""
+    """Initialize JAX for the whole group, and return the group's devices, the leader's first."""
     import jax
 
-    jax.config.update("jax_enable_preemption_service", False)  # which would take SIGTERM for itself
+    jax.config.update("jax_enable_preemption_service", False)  # else JAX handles SIGTERM
     jax.distributed.initialize(
         plan.leader,
         plan.hosts,
@@ -285,7 +286,7 @@ def _join(plan: GroupPlan) -> tuple[Any, ...]:
         cluster_detection_method="deactivate",
         initialization_timeout=int(TOGETHER),
         shutdown_timeout_seconds=int(LAST_RESORT),
-        coordinator_bind_address=plan.leader,  # else it is every address that this machine has
+        coordinator_bind_address=plan.leader,  # else it listens at all addresses of this machine
     )
     return tuple(sorted(jax.devices(), key=lambda device: (device.process_index, device.id)))
 
@@ -293,12 +294,12 @@ def _join(plan: GroupPlan) -> tuple[Any, ...]:
 def _leave() -> None:
     import jax
 
-    with suppress(RuntimeError):  # another one has gone first
+    with suppress(RuntimeError):  # another process has left first
         jax.distributed.shutdown()
 
 
 def _end_soon(lost: HostLostError) -> None:
-    """End the process when those who wait have been told, and even if that cannot be done."""
+    """Exit after ``LAST_RESORT`` seconds, so that open calls get their error first if that is possible."""
 
     def end() -> None:
         time.sleep(LAST_RESORT)
@@ -308,7 +309,7 @@ def _end_soon(lost: HostLostError) -> None:
 
 
 def _end_lost(lost: HostLostError) -> NoReturn:
-    """End the process now: a thread of it may be in a program that will never be done."""
+    """Exit now, with status 2: a thread may be in a program that will never end."""
     sys.stderr.write(f"gemma-jax: {lost}\n")
     _end(2)
 

@@ -1,4 +1,4 @@
-"""The leader's end: its engine's dispatches, copies and loads, told to each follower before they are done here."""
+"""The leader's end of the lines: its engine's dispatches, copies and loads, sent to all followers in one order."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from langchain_gemma_jax.scale.hosts.names import ArrayNames
 from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
 from langchain_gemma_jax.wire.error_forms import error_in
 
-_MOMENT = 1.0  # seconds for a broken line to be noticed, after what the hosts do together has failed
+_MOMENT = 1.0  # seconds to wait for a broken line to be noticed, after a program of the group failed
 
 
 class Leader:
     """The followers of this process. ``others`` of its engine: see ``engine.device.other_hosts``."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, as soon as it is together
+        self.devices: tuple[jax.Device, ...] = ()  # of the whole group, once it is together
         self.names, self.lost = ArrayNames(), cast("HostLostError | None", None)
         self._lines, self._when_lost = list(lines), list[Callable[[HostLostError], None]]()
         self._waiting: dict[int, _Answers] = {}
         self._asked: WeakKeyDictionary[Model, Told] = WeakKeyDictionary()
-        self._lock = threading.Lock()  # what is sent comes to each follower in one order
+        self._lock = threading.Lock()  # so that each follower gets all orders in the same order
         self._losing = threading.Lock()
         self._ended, self._broken = threading.Event(), threading.Event()
 
     def begin(self) -> None:
-        """Listen to the followers from now on."""
+        """Start the threads that listen to the followers and look for arrays that are gone."""
         for number, line in enumerate(self._lines, 1):
             threading.Thread(target=self._listen, args=(number, line), name="gemma-jax-hosts", daemon=True).start()
         threading.Thread(target=self._look, name="gemma-jax-hosts", daemon=True).start()
 
     def is_together(self) -> None:
-        """Note that all have begun: from now on who is silent is lost soon."""
+        """Note that all hosts have started JAX: from now on, a few seconds of silence mean that one is lost."""
         for line in self._lines:
             line.patience = SILENCE
 
     def when_lost(self, call: Callable[[HostLostError], None]) -> None:
-        """Have something called when one of the followers is lost, in a thread of the leader's."""
+        """Call a function when a follower is lost, in the thread that notices it; now, if one is lost already."""
         with self._losing:
             self._when_lost.append(call)
             lost = self.lost
@@ -60,12 +60,12 @@ class Leader:
             call(lost)
 
     def end(self) -> None:
-        """Have the followers end: all is done."""
+        """End the followers, as all work is done."""
         self._ended.set()
         self.tell({"do": "end"})
 
     def tell(self, told: Told, data: Sequence[bytes | memoryview] = ()) -> None:
-        """Tell all followers.
+        """Send an order, and bytes with it, to all followers.
 
         Raises:
             HostLostError: one of them is lost.
@@ -85,7 +85,7 @@ class Leader:
         raise self.lose(lost)
 
     def lose(self, error: HostLostError) -> HostLostError:
-        """Note that the group is at its end. Returns why."""
+        """Note that the group has ended, and return the first error that ended it."""
         with self._losing:
             if self.lost is not None:
                 return self.lost
@@ -99,26 +99,26 @@ class Leader:
         return error
 
     def failed(self, error: Exception) -> HostLostError:
-        """Return why the group is at its end, after something that all of them do together has failed."""
-        self._broken.wait(_MOMENT)  # the one who is lost is the reason
+        """End the group, after a program of all hosts failed, and return the error that ended it."""
+        self._broken.wait(_MOMENT)  # a lost host is the likely reason, and the better error
         text = f"{type(error).__name__}: {error}"[:500]
         advice = "Should it fail again and again, have each host compile its programs anew: gemma-jax cache clear."
         why = f"What the hosts of a group do together failed, and they go on no more: {text}"
         return self.lose(HostLostError(f"{why.rstrip('.')}. {advice}"))
 
-    # What the engine asks for.
+    # Called by the engine.
 
     def programs(self, shape: Shape, where: Placement) -> HostPrograms:
-        """Return what runs the programs of a shape in a place there."""
+        """Return the followers' programs of a shape in a place."""
         return HostPrograms(self, programs_name(shape, where))
 
     def making(self, shape: Shape, where: Placement) -> Callable[[ProgramKey], None]:
-        """Return what is told of each program that is made here."""
+        """Return a function to call with each program that is made here, so that the followers make it too."""
         name = programs_name(shape, where)
         return lambda key: self.tell({"do": "make", "programs": name, "key": list(key)})
 
     def load(self, plan: LoadPlan, shape: Shape, source: str, how: Mapping[str, Any]) -> _Load:
-        """Have the others load what is loaded here."""
+        """Have the followers load the model that is being loaded here."""
         folder = Path(source).expanduser()
         asked = {
             "source": str(folder.absolute()) if folder.exists() else source,
@@ -129,16 +129,16 @@ class Leader:
         return self._load(plan, shape, asked)
 
     def load_again(self, plan: LoadPlan, shape: Shape, model: Model) -> _Load:
-        """Have the others load a model again that all had loaded before."""
+        """Have the followers load a model again that they had loaded before."""
         return self._load(plan, shape, self._asked[model])
 
     def _load(self, plan: LoadPlan, shape: Shape, asked: Told) -> _Load:
-        self.names.look()  # what was evicted for it goes there, too
+        self.names.look()  # so that the followers also delete what was evicted to make room
         answers = self.ask({"do": "load", **asked})
         return _Load(self, asked, programs_name(shape, plan.placement), answers)
 
     def over(self, load: _Load, model: Model | None) -> None:
-        """Forget a load, of which a model came or none."""
+        """Forget a load that has ended. ``model``: the model that came of it; None if it failed."""
         self._waiting.pop(load.number, None)
         if model is not None:
             self._asked[model] = load.asked
@@ -146,7 +146,7 @@ class Leader:
     def have_ready(self, programs: str, key: ProgramKey) -> None:
         """Wait until all followers have made a program.
 
-        Who begins it waits within it until all others do, and that is given up after some seconds.
+        A process that begins it before the others waits for them inside of the program, and fails after some seconds.
 
         Raises:
             HostLostError: one of them is lost.
@@ -158,7 +158,7 @@ class Leader:
             raise self.lost
 
     def ask(self, told: Told) -> _Answers:
-        """Tell all followers something that each of them answers.
+        """Send all followers an order that each of them answers.
 
         Raises:
             HostLostError: one of them is lost.
@@ -168,7 +168,7 @@ class Leader:
         self.tell({**told, "number": answers.number})
         return answers
 
-    # What followers say.
+    # Threads that listen to the followers.
 
     def _listen(self, number: int, line: Line) -> None:
         try:
@@ -190,14 +190,14 @@ class Leader:
 
 
 class HostPrograms:
-    """The programs of one shape in one place, as they run on the followers."""
+    """The followers' programs of one shape in one place."""
 
     def __init__(self, leader: Leader, name: str) -> None:
         self._leader, self._name = leader, name
         self._everywhere: set[ProgramKey] = set()  # programs that all followers have
 
     def copied(self, arrays: Sequence[npt.NDArray[np.generic]], there: Sequence[jax.Array]) -> None:
-        """Have the others copy these arrays to their devices, as was done here."""
+        """Have the followers copy arrays to their devices. ``there``: the copies that were made here."""
         batch = self._leader.names.batch()
         shapes = [[array.dtype.name, array.shape] for array in arrays]
         data = [np.ascontiguousarray(array).tobytes() for array in arrays]
@@ -205,7 +205,7 @@ class HostPrograms:
         self._leader.names.give(batch, there)
 
     def beside(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the program, which tells the others to hand it to their devices before it is handed to these."""
+        """Return the program as a function that has the followers dispatch it too, before it is dispatched here."""
         leader = self._leader
 
         def run(*given: Any) -> Any:
@@ -216,7 +216,7 @@ class HostPrograms:
             leader.tell({"do": "run", "programs": self._name, "key": list(key), "given": names, "batch": batch})
             try:
                 found = program(*given)
-            except Exception as error:  # whatever it is: the others run it, and this one does not
+            except Exception as error:  # after any error the followers run a program that this process does not
                 raise leader.failed(error) from error
             leader.names.give(batch, jax.tree.leaves(found))
             return found
@@ -224,7 +224,7 @@ class HostPrograms:
         return run
 
     def failed(self, error: Exception) -> HostLostError:
-        """Return the error of who waited for what the hosts do together, which failed."""
+        """Return the error for calls that waited for a program of the group, which failed."""
         return self._leader.failed(error)
 
 
@@ -233,20 +233,20 @@ def _of_host(number: int, why: str) -> HostLostError:
 
 
 class _Answers:
-    """What all followers answer to something."""
+    """The answers of all followers to one order."""
 
     def __init__(self, number: int, followers: int) -> None:
         self.number, self.all_there, self._followers = number, threading.Event(), followers
         self._told: dict[int, Told] = {}
 
     def add(self, host: int, told: Told) -> None:
-        """Take what one of them says."""
+        """Add the answer of one follower."""
         self._told[host] = told
         if len(self._told) == self._followers:
             self.all_there.set()
 
     def by_host(self) -> list[tuple[int, Told]]:
-        """Return who said what."""
+        """Return the answers with the numbers of their hosts, in this order."""
         return sorted(self._told.items(), key=lambda each: each[0])
 
 
@@ -258,10 +258,10 @@ class _Load:
         self._leader, self._programs, self._answers = leader, programs, answers
 
     def finish(self, model: Model) -> None:
-        """Wait until all followers have it.
+        """Wait until all followers have loaded the model.
 
         Raises:
-            GemmaJaxError: one of them cannot have it, or is lost.
+            GemmaJaxError: one of them cannot load it, or is lost.
         """
         self._answers.all_there.wait()
         if self._leader.lost is not None:
@@ -278,7 +278,7 @@ class _Load:
         self._leader.over(self, model)
 
     def give_up(self) -> None:
-        """Have the followers let go of it."""
+        """Have the followers drop the model, as the load failed here."""
         self._leader.over(self, None)
         if self._leader.lost is None:
             self._leader.tell({"do": "drop", "load": self.number})

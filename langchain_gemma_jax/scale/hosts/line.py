@@ -1,7 +1,7 @@
-"""A line between the leader of a group and one follower: frames that only who has the group's key can make.
+"""A line between the leader of a group and one follower: frames that only holders of the group's key can make.
 
-Both prove at the beginning that they have it, and what they prove with seals every frame: with its number, so that none
-is lost, repeated or made up by somebody else. What is said can be read on the way.
+Both ends first prove that they have the key. A key that is derived from it and from random bytes of both then seals
+every frame together with its number, so that none can be lost, repeated or forged unnoticed. Frames are not encrypted.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 
 BEAT = 1.0  # seconds between two signs of life
-SILENCE = 6.0  # seconds without one after which who is at the other end is lost ...
-FORMING = 60.0  # ... and while the group is not together: JAX is imported then, and all devices are begun with
-_SHOWN_WITHIN = 6.0  # seconds that whoever connects has to show the key
-_LARGEST = 2**30  # bytes of a frame: a prompt has a few
-_FIRST = 4096  # bytes that whoever has not shown the key may send
+SILENCE = 6.0  # seconds without one after which the other end is lost ...
+FORMING = 60.0  # ... and until the group is together: JAX is imported then, and devices are initialized
+_SHOWN_WITHIN = 6.0  # seconds for the other end to show the key
+_LARGEST = 2**30  # bytes of a frame: those of a prompt are small
+_FIRST = 4096  # bytes of a frame before the key was shown
 _LENGTH = struct.Struct("<I")
 
 
 class OtherKeyError(HostLostError):
-    """Who is at the other end has another key."""
+    """The other end of a line has another key."""
 
 
 class Line:
     """One end of a line. Any thread may send; one receives."""
 
     def __init__(self, frames: FrameSocket, key: bytes, *, leads: bool) -> None:
-        """Show the key, and see that the other end has it. ``leads``: whether this end is the leader's.
+        """Show that this end has the key, and check that the other end has it. ``leads``: this end is the leader's.
 
         Raises:
-            OtherKeyError: the other end does not have it. HostLostError: it says nothing, or takes too long.
+            OtherKeyError: the other end does not have it. HostLostError: the other end sends nothing, or is too slow.
         """
         self._frames, self._lock = frames, threading.Lock()
         self._sent = self._received = 0
@@ -59,11 +59,11 @@ class Line:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the other end is gone, while nothing is to come from it."""
+        """True if the other end is gone. While frames that it sent are unread, its end cannot be seen: False."""
         return self._frames.is_broken
 
     def send(self, told: Mapping[str, Any], data: Sequence[bytes | memoryview] = ()) -> None:
-        """Send something that JSON can say, and bytes.
+        """Send a value that JSON can hold, and bytes.
 
         Raises:
             HostLostError: the line is broken.
@@ -78,10 +78,10 @@ class Line:
             raise _lost(error) from error
 
     def receive(self, until: float | None = None) -> tuple[dict[str, Any], memoryview]:
-        """Wait for what comes next: what was said, and bytes. ``until``, by ``time.monotonic()``, at most.
+        """Wait for the next frame, and return its value and its bytes. ``until``: a deadline, by ``time.monotonic()``.
 
         Raises:
-            HostLostError: the line is broken or silent, or what came is not of the other end's making.
+            HostLostError: the line is broken or silent, or the frame was not sealed by the other end.
         """
         try:
             frame = self._frames.recv_bytes(_LARGEST, self.patience, until)
@@ -96,7 +96,7 @@ class Line:
         return told, body[_LENGTH.size + length :]
 
     def beat(self) -> None:
-        """Give signs of life from now on, in a thread of their own, until the line breaks."""
+        """Start a thread that sends signs of life until the line breaks."""
 
         def give() -> None:
             pause = threading.Event()
@@ -104,12 +104,12 @@ class Line:
                 while not pause.wait(BEAT):
                     self.send({"do": "beat"})
             except HostLostError:
-                return  # whoever receives hears of it
+                return  # the thread that receives gets the error, too
 
         threading.Thread(target=give, name="gemma-jax-beat", daemon=True).start()
 
     def close(self) -> None:
-        """Break it."""
+        """Close the line, which the other end sees as broken."""
         self._frames.close()
 
 

@@ -1,4 +1,4 @@
-"""Names by which the processes of a group call the same arrays: the batch in which one was made, and its place."""
+"""Names of arrays that are the same in all processes of a group: the batch that an array is of, and its place in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import jax
 
 Name: TypeAlias = tuple[int, int]
 Runs: TypeAlias = list[list[int]]
-"""Names as they are sent: a batch, the place of the first of some that follow each other, and how many these are."""
+"""Names in the form in which they are sent: for each run of consecutive places a batch, the first place, a count."""
 
 
 class ArrayNames:
-    """The names that a leader gave its arrays, as long as it has these. What it has no longer, followers need not."""
+    """The names of the leader's arrays, for as long as it has them. Followers can drop what the leader has dropped."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Name, weakref.ref[jax.Array]]] = {}
@@ -24,7 +24,7 @@ class ArrayNames:
         self._batches = count(1)
 
     def batch(self) -> int:
-        """Return the name of the arrays that are made next."""
+        """Return the number of the next batch of arrays."""
         return next(self._batches)
 
     def give(self, batch: int, arrays: Iterable[jax.Array]) -> None:
@@ -36,12 +36,12 @@ class ArrayNames:
         """Return the names of arrays, in their order.
 
         Raises:
-            LookupError: one of them was made behind the followers' backs.
+            LookupError: one of them has no name, as the followers did not make it.
         """
         return runs(self._known[id(array)][0] for array in arrays)
 
     def gone(self) -> Runs:
-        """Return the names of what has gone since this was last asked."""
+        """Return the names of the arrays that have gone since the last call."""
         found = []
         while self._gone:
             found.append(self._gone.popleft())
@@ -49,11 +49,11 @@ class ArrayNames:
 
     @property
     def some_gone(self) -> bool:
-        """Whether something has."""
+        """True if arrays have gone since the last call of ``gone``."""
         return bool(self._gone)
 
     def look(self) -> None:
-        """See which arrays were deleted while somebody still refers to them."""
+        """Note arrays that were deleted while there are still references to them."""
         for key, (name, reference) in self._known.copy().items():
             array = reference()
             if array is not None and array.is_deleted() and self._known.pop(key, None) is not None:
@@ -63,14 +63,14 @@ class ArrayNames:
         return _Forgetting(self, key, name)
 
     def forget(self, key: int, name: Name) -> None:
-        """Note that an array is no more. The garbage collector calls this, in any thread: so nothing is waited for."""
+        """Note that an array has gone. The garbage collector calls this, in any thread, so it must not wait."""
         if (known := self._known.get(key)) is not None and known[0] == name:
             del self._known[key]
             self._gone.append(name)
 
 
 class _Forgetting:
-    """What the end of an array calls."""
+    """The callback of a weak reference: forgets the name of an array that has gone."""
 
     __slots__ = ("_key", "_name", "_names")
 
@@ -82,7 +82,7 @@ class _Forgetting:
 
 
 def runs(names: Iterable[Name]) -> Runs:
-    """Return names as they are sent."""
+    """Return names in the form in which they are sent."""
     found: Runs = []
     for batch, place in names:
         if found and found[-1][0] == batch and sum(found[-1][1:]) == place:

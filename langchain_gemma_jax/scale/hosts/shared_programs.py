@@ -1,4 +1,4 @@
-"""What has to be the same on all hosts of a group, for programs that run on devices of several."""
+"""The name of a model's programs on several hosts, from everything that has to be the same on all of them."""
 
 from __future__ import annotations
 

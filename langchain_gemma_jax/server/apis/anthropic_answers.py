@@ -1,4 +1,4 @@
-"""Answers as Anthropic's clients read them: whole, or in events."""
+"""Answers in the form of Anthropic's API: whole, or as events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 
 
 class AnthropicForm:
-    """Errors as Anthropic's API tells them."""
+    """Errors in the form of Anthropic's API."""
 
     def told(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
@@ -43,7 +43,7 @@ class AnthropicForm:
 
 
 class AnthropicMessages:
-    """Answers of conversations."""
+    """Answers to conversations, by ``/v1/messages``."""
 
     streams_as = EVENTS
 
@@ -51,22 +51,22 @@ class AnthropicMessages:
         """Return the answer, whole or in the pieces of a stream.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: a field is unknown, or its value is not possible.
         """
         messages, asked = anthropic_request(body, caller, counts=False)
         return _stream(messages, asked) if as_truth(body.get("stream"), "stream") else _whole(messages, asked)
 
 
 class AnthropicCount:
-    """How many tokens a conversation is."""
+    """Counts of a conversation's tokens, by ``/v1/messages/count_tokens``."""
 
     streams_as = EVENTS
 
     def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]]:
-        """Return the number.
+        """Return the number of tokens that the conversation has as a prompt.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: a field is unknown, or its value is not possible.
         """
         return _count(*anthropic_request(body, caller, counts=True))
 
@@ -101,13 +101,13 @@ async def _stream(messages: list[BaseMessage], asked: Options) -> AsyncGenerator
 
 
 class BlockEvents:
-    """The blocks of an answer as events. A call is told when it is whole: one that broke off is told as words."""
+    """The blocks of an answer as events. A call of a tool is sent once it is whole; a broken one is sent as text."""
 
     def __init__(self) -> None:
         self._index = -1
 
     def of(self, event: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Give what an event of ours is in theirs."""
+        """Yield the names and fields of Anthropic's events for one of this package's events."""
         match event["event"], event.get("content", event.get("delta"))["type"]:
             case "content-block-start", "text":
                 yield self._start({"type": "text", "text": ""})
@@ -159,7 +159,7 @@ def _ending(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _usage(used: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was read and written; what was read before is counted apart, as this API has it."""
+    """Return the counts of tokens. This API counts input tokens that came from a cache separately."""
     cached = used.get("input_token_details", {}).get("cache_read", 0)
     return {
         "input_tokens": used.get("input_tokens", 0) - cached,

@@ -1,4 +1,4 @@
-"""``/v1/messages``, as Anthropic's clients ask it: the request as LangChain's messages and options."""
+"""Requests of Anthropic's ``/v1/messages`` as LangChain's messages and options."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _UNREAD = {"redacted_thinking"}
 
 
 def anthropic_request(body: Mapping[str, Any], caller: Caller, *, counts: bool) -> tuple[list[BaseMessage], Options]:
-    """Return what is asked. ``counts``: only how many tokens it is.
+    """Return a request's messages and options. ``counts``: it asks for the number of tokens only.
 
     Raises:
-        InputError: it is not possible. The message says where.
+        InputError: a field is unknown, or its value is not possible. The message names the field.
     """
     refuse_unknown(body, _KNOWN)
     given: dict[str, Any] = {"model": as_text(body.get("model"), "model")}
@@ -66,7 +66,7 @@ def anthropic_conversation(system: object, told: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
-        InputError: it is none.
+        InputError: the fields hold no conversation.
     """
     listed = as_list(told, "messages")
     if not listed:

@@ -1,4 +1,4 @@
-"""Whoever asks: which models it may name, whose conversations it shares, how long it has."""
+"""The caller of an API: the models that it may name, the scope of its conversations, and its deadline."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _OF_OWNERS = (
     "keep_alive",
     "guards",
     "token",
-)  # of a model that all callers share
+)  # options of a model, which all callers share
 
 
 @dataclass(frozen=True)
 class ServedModels:
-    """The models that a server has, by name; and whether whoever asks may name others."""
+    """The names of a server's models. ``others``: callers may name other models, too."""
 
     names: tuple[str, ...]
     others: bool = False
 
     def named(self, name: str) -> str:
-        """Return which model is meant.
+        """Return the model that a caller's name stands for.
 
         Raises:
-            UnknownModelError: none of those that may be.
+            UnknownModelError: the name is none of those that the caller may use.
         """
         if name == SERVED:
             return self.names[0]
         if name in self.names:
             return name
-        if os.path.isabs(name):  # noqa: PTH117  a folder, as clients on this machine name it from wherever they run
+        if os.path.isabs(name):  # noqa: PTH117  a folder: clients on this machine send absolute paths
             for each in self.names:
                 if os.path.abspath(os.path.expanduser(each)) == name:  # noqa: PTH100, PTH111
                     return each
@@ -62,17 +62,17 @@ class ServedModels:
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever asks, and what it may."""
+    """The caller of one request, with its permissions and its deadline."""
 
     models: ServedModels
-    scope: str = ""  # of the key that was shown
-    clock: Clock = field(default_factory=Clock)  # of the request, since its head was there
+    scope: str = ""  # of the caller's API key
+    clock: Clock = field(default_factory=Clock)  # of the request, from the arrival of its head
 
     def checked(self, asked: Options) -> Options:
-        """Return options as they are carried out: with models that are served, in the caller's own scope.
+        """Return options that are safe to run: with models that are served, in the caller's own scope.
 
         Raises:
-            InputError: they ask for what a caller may not.
+            InputError: an option is one that callers may not set. UnknownModelError: a model is not served.
         """
         if asked.trust_remote_code:
             raise InputError("trust_remote_code: nobody has code run in a server. Leave it out.")
@@ -89,7 +89,7 @@ class Caller:
         return replace(asked, model=named, scope=scope, timeout=self._left(asked.timeout))
 
     def _left(self, timeout: float | None) -> float | None:
-        """Return how many seconds of a timeout are left: the request has been there for a while."""
+        """Return the seconds left of a timeout that began when the request's head arrived."""
         own = None if timeout is None else max(0.0, timeout - (time.monotonic() - self.clock.began))
         return min((each for each in (own, self.clock.left) if each is not None), default=None)
 
@@ -97,7 +97,7 @@ class Caller:
         """Return the options of a call with these settings.
 
         Raises:
-            InputError: they are not possible, or ask for what a caller may not.
+            InputError: a setting is not possible, or is one that callers may not set.
         """
         return self.checked(options(dict.fromkeys(SETTINGS), None, given))
 
@@ -105,14 +105,14 @@ class Caller:
 def answer_events(
     messages: Sequence[BaseMessage], asked: Options, message_id: str = ""
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Give an answer as events: blocks that begin, grow and end."""
+    """Return an answer as a stream of events: blocks that begin, grow and end."""
     return astream(messages, asked, Clock(asked.timeout), partial(as_events, message_id))
 
 
 def answer_chunks(
     messages: Sequence[BaseMessage], asked: Options, *, as_blocks: bool
 ) -> AsyncGenerator[AIMessageChunk, None]:
-    """Give an answer as the chunks of a message."""
+    """Return an answer as a stream of a message's chunks."""
 
     def chunks(call: Call) -> Chunks:
         return Chunks(call.spells_logprobs_with, as_blocks=as_blocks)
@@ -121,13 +121,13 @@ def answer_chunks(
 
 
 class Api(Protocol):
-    """One thing that can be asked of a server."""
+    """One API of a server."""
 
-    streams_as: str  # the content type of what is streamed
+    streams_as: str  # the content type of its streams
 
     def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
         """Return the answer, whole or in the pieces of a stream.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: a field is unknown, or its value is not possible.
         """

@@ -1,4 +1,4 @@
-"""``/v1/chat/completions``, as OpenAI's clients ask it."""
+"""OpenAI's ``/v1/chat/completions``: requests, and answers whole or as chunks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _END = b"data: [DONE]\n\n"
 
 
 class ChatCompletions:
-    """Answers of conversations."""
+    """Answers to conversations, by ``/v1/chat/completions``."""
 
     streams_as = EVENTS
 
@@ -45,7 +45,7 @@ class ChatCompletions:
         """Return the answer, whole or in the pieces of a stream.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: a field is unknown, or its value is not possible.
         """
         messages, asked = _asked(body, caller)
         if as_truth(body.get("stream"), "stream"):
@@ -134,7 +134,7 @@ def _delta(chunk: AIMessageChunk) -> dict[str, Any]:
 
 
 def _calls(answer: AIMessage) -> list[dict[str, Any]]:
-    """Return the calls; those that broke off with arguments that nobody can take for JSON."""
+    """Return an answer's calls of tools. The arguments of a broken one get an end that no parser takes for JSON."""
     written = [(call["name"], json.dumps(call["args"], ensure_ascii=False), call["id"]) for call in answer.tool_calls]
     for call in answer.invalid_tool_calls:
         raw = call["args"] or ""

@@ -18,7 +18,7 @@ def chat_messages(told: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
-        InputError: it is none. The message says where.
+        InputError: ``told`` is no conversation. The message names the field.
     """
     listed = as_list(told, "messages")
     if not listed:

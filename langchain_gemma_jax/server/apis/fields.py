@@ -1,4 +1,4 @@
-"""Fields of requests, checked: each error names the field, what it may be, and what it is."""
+"""Checks of requests' fields: each error names the field, the values that it may have, and its value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.block_forms import is_media
 from langchain_gemma_jax.stopping import looking
 
-MOST = 10_000  # messages, blocks of one, calls of one
+MOST = 10_000  # messages, blocks of a message, calls of a message
 MOST_TOOLS = 1000
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
-    """Refuse fields that mean nothing here: they would have no effect.
+    """Refuse unknown fields, which would have no effect.
 
     Raises:
         InputError: there is one.
@@ -89,12 +89,11 @@ def as_blocks(value: object, where: str, kinds: Mapping[str, str], *, shows: boo
     Args:
         value: the content.
         where: its place, for errors.
-        kinds: what each kind of text is called, and its field.
-        shows: whether images, sounds and files may be in it. They are left as they are, to be read where they are
-            decoded.
+        kinds: the types of text blocks, and for each the name of the field that holds the text.
+        shows: allow images, sounds and files. They are left as they are: the code that decodes them reads them.
 
     Raises:
-        InputError: it is no content.
+        InputError: ``value`` is no content.
     """
     if isinstance(value, str):
         return [{"type": "text", "text": value}] if value else []

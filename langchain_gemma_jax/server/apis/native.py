@@ -1,4 +1,4 @@
-"""What this package's own client asks: the options of one call and its messages, with nothing lost on the way."""
+"""The API of this package's own client: one call's messages and all of its options, without any loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _END = b'{"end":true}\n'
 
 
 class NativeForm:
-    """Errors by name and arguments."""
+    """Errors by name and arguments, from which a client makes the same errors."""
 
     def told(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
@@ -44,7 +44,7 @@ class NativeForm:
 
 
 class Native:
-    """One of the calls of the client: its answer is lines, of which the last one says so."""
+    """One of the client's calls. Its answer is lines of JSON, and a last line that marks the end."""
 
     streams_as = LINES
 
@@ -58,10 +58,10 @@ class Native:
         }[what]
 
     def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Return the lines of an answer, as they come.
+        """Return the lines of an answer, as they are made.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: the messages or the options are not possible.
         """
         heard: deque[Warning] = deque()
         warning_sink.set(heard.append)  # in this thread's copy of the context
@@ -72,7 +72,7 @@ class Native:
     async def _lines(
         self, heard: deque[Warning], body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
     ) -> AsyncGenerator[bytes, None]:
-        warning_sink.set(heard.append)  # in this request's task: what is warned of is about its caller's call
+        warning_sink.set(heard.append)  # in this request's task, so that its warnings go to its caller
         async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
             async for each in told:
                 yield _lines_of(heard) + _line(each)
@@ -124,7 +124,7 @@ def _text(body: dict[str, Any], name: str) -> str:
 
 
 def _lines_of(heard: deque[Warning]) -> bytes:
-    """Return what was heard since, which is let go."""
+    """Return the lines of the warnings that came since the last call, and drop these."""
     return b"".join(_line({"warning": warning_out(heard.popleft())}) for _ in range(len(heard)))
 
 

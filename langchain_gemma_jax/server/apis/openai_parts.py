@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs have in common: errors, settings, tools, events of a stream."""
+"""The common parts of OpenAI's two APIs: errors, settings, tools, events of a stream."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
-    """Return an error as OpenAI's APIs tell it."""
+    """Return an error in the form of OpenAI's APIs."""
     kind = _KINDS.get(problem.status, "invalid_request_error" if problem.status < 500 else "server_error")
     return {"message": problem.message, "type": kind, "param": None, "code": problem.code}
 
 
 class OpenAIForm:
-    """Errors as OpenAI's APIs tell them."""
+    """Errors in the form of OpenAI's APIs."""
 
     def told(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
@@ -44,25 +44,25 @@ class OpenAIForm:
 
 
 def data_event(value: Mapping[str, Any]) -> bytes:
-    """Return an event of a stream that has no name."""
+    """Return an event without a name, for a stream."""
     return b"data: " + _encoded(value).encode() + b"\n\n"
 
 
 def named_event(name: str, value: Mapping[str, Any]) -> bytes:
-    """Return an event of a stream."""
+    """Return an event with a name, for a stream."""
     return b"event: " + name.encode() + b"\n" + data_event(value)
 
 
 def new_id(kind: str) -> str:
-    """Return an identity that nothing else has."""
+    """Return a new, unique id."""
     return f"{kind}{uuid.uuid4().hex}"
 
 
 def sampling_settings(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of sampling that are given, by our names.
+    """Return the sampling settings of a request, by this package's names.
 
     Raises:
-        InputError: the bias is none.
+        InputError: ``logit_bias`` is too long, or has keys that are no ids of tokens.
     """
     found = {name: body[name] for name in SAMPLED if body.get(name) is not None}
     if (bias := body.get("logit_bias")) is not None:
@@ -76,10 +76,10 @@ def sampling_settings(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def thinks(effort: object, where: str) -> bool:
-    """Return whether an effort to reason means thoughts.
+    """Return True if a reasoning effort asks for thoughts.
 
     Raises:
-        InputError: it is none.
+        InputError: ``effort`` is none of OpenAI's efforts.
     """
     known = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     if effort is not None and effort not in known:
@@ -88,10 +88,10 @@ def thinks(effort: object, where: str) -> bool:
 
 
 def checked_functions(tools: object, *, flat: bool) -> list[dict[str, Any]]:
-    """Return tools, which are functions, in the form that all of them have here.
+    """Return the tools of a request in one form. ``flat``: their fields are in the tool itself, not in ``function``.
 
     Raises:
-        InputError: one is something that another company's server runs, or is none.
+        InputError: one is no function, such as a tool that OpenAI's servers run, or has no name.
     """
     found = []
     for number, each in enumerate(as_list(tools, "tools", MOST_TOOLS)):

@@ -1,4 +1,4 @@
-"""``/v1/responses``: what is asked, as LangChain's messages and options."""
+"""Requests of OpenAI's ``/v1/responses`` as LangChain's messages and options."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _STORED = ("previous_response_id", "conversation", "prompt")
 
 
 def response_request(body: Mapping[str, Any], caller: Caller) -> tuple[list[BaseMessage], Options]:
-    """Return what is asked.
+    """Return a request's messages and options.
 
     Raises:
-        InputError: it is not possible. The message says where.
+        InputError: a field is unknown, or its value is not possible. The message names the field.
     """
     refuse_unknown(body, _KNOWN)
     for name in _STORED:
@@ -71,7 +71,7 @@ def response_input(instructions: object, told: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
-        InputError: it is none.
+        InputError: the fields hold no conversation.
     """
     found: list[BaseMessage] = [SystemMessage(as_text(instructions, "instructions"))] if instructions else []
     if isinstance(told, str):
@@ -88,14 +88,14 @@ def response_input(instructions: object, told: object) -> list[BaseMessage]:
 
 @dataclass
 class _Answer:
-    """What an assistant thought, said and called in one go, which is one message."""
+    """The thoughts, texts and calls of one message of an assistant, collected from consecutive items."""
 
     thoughts: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
 
     def end(self, found: list[BaseMessage]) -> None:
-        """Add the message to a conversation, if there is one, and begin anew."""
+        """Add the message to a conversation, unless it is empty, and begin a new one."""
         if self.thoughts or self.texts or self.calls:
             thought = {"reasoning_content": "".join(self.thoughts)} if self.thoughts else {}
             found.append(AIMessage("".join(self.texts), tool_calls=self.calls, additional_kwargs=thought))
@@ -103,7 +103,7 @@ class _Answer:
 
 
 def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where: str) -> None:
-    """Add an item to the conversation, or to the answer that is not over yet."""
+    """Add an item to the conversation, or to the assistant's message that is still being collected."""
     match item.get("type", "message"):
         case "message":
             role = item.get("role")

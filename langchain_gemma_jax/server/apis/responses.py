@@ -1,4 +1,4 @@
-"""``/v1/responses``, as OpenAI's newer clients ask it: answers as items, whole or in events."""
+"""OpenAI's ``/v1/responses``: answers as items, whole or as events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class Responses:
-    """Answers of conversations. Both ways are made of the same events."""
+    """Answers to conversations. A whole answer is made of the same events as a stream."""
 
     streams_as = EVENTS
 
@@ -38,7 +38,7 @@ class Responses:
         """Return the answer, whole or in the pieces of a stream.
 
         Raises:
-            InputError: what is asked is not possible.
+            InputError: a field is unknown, or its value is not possible.
         """
         messages, asked = response_request(body, caller)
         response = _begun(body, asked)
@@ -78,14 +78,14 @@ async def _stream(messages: list[BaseMessage], asked: Options, response: dict[st
 
 
 class OutputItems:
-    """The items of an answer, one after the other, as events. A call is told when it is whole."""
+    """The items of an answer as events. A call of a tool is sent once it is whole; a broken one is sent as text."""
 
     def __init__(self) -> None:
         self.done: list[dict[str, Any]] = []
         self._item: dict[str, Any] = {}
 
     def of(self, event: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Give what an event of ours is in theirs."""
+        """Yield the names and fields of OpenAI's events for one of this package's events."""
         match event["event"], event.get("content", event.get("delta", {})).get("type"):
             case "content-block-start", "text":
                 yield from self._begin_text()
@@ -103,7 +103,7 @@ class OutputItems:
                 yield self._end(content=[{"type": "reasoning_text", "text": text}])
             case "content-block-finish", "tool_call":
                 yield from self._call(event["content"])
-            case "content-block-finish", "invalid_tool_call":  # which is not to be executed
+            case "content-block-finish", "invalid_tool_call":  # as text, so that no client runs it
                 yield from self._begin_text()
                 yield self._part("response.output_text.delta", delta=event["content"]["args"] or "", logprobs=[])
                 yield from self._end_text(event["content"]["args"] or "")

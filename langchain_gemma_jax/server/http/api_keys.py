@@ -1,4 +1,4 @@
-"""API keys: read from a file that only its owner can read, compared in constant time. Each has a scope of its own."""
+"""API keys: read from a file that only its owner can read, compared in constant time. Each one has its own scope."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class ApiKeys:
-    """The keys that a server knows, by what they hash to; each with the scope of whoever shows it."""
+    """The keys of a server as digests, each with the scope of its callers."""
 
     def __init__(self, keys: Mapping[str, str]) -> None:
         """``keys``: a name for each key."""
         self._known = [(_digest(key), f"key:{name}") for key, name in keys.items()]
 
     def scope_of(self, headers: Mapping[str, str]) -> str:
-        """Return the scope of whoever asks.
+        """Return the scope of the key in a request's headers.
 
         Raises:
-            ApiKeyError: no key was shown, or one that is not known.
+            ApiKeyError: there is no key, or an unknown one.
         """
         kind, _, shown = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
@@ -39,7 +39,7 @@ class ApiKeys:
                 "or a header: 'Authorization: Bearer KEY', 'x-api-key: KEY'."
             )
         given, found = _digest(shown.strip()), ""
-        for digest, scope in self._known:  # all of them, so that the time says nothing
+        for digest, scope in self._known:  # all of them, so that the time does not depend on the key
             if hmac.compare_digest(digest, given):
                 found = scope
         if not found:
@@ -48,10 +48,10 @@ class ApiKeys:
 
 
 def read_keys(path: str | os.PathLike[str]) -> ApiKeys:
-    """Return the keys in a file: a line each, a name before it if it is to have one. Lines with # are for people.
+    """Return the keys in a file: one on each line, with or without a name before it. Comments begin with #.
 
     Raises:
-        InputError: there is no such file, others can read it, or what it holds are no keys.
+        InputError: there is no such file, other users can read it, or a line of it is wrong.
     """
     file = Path(path).expanduser()
     data = read_private(file, "--api-key-file", "a file with a key on each line", _LARGEST)

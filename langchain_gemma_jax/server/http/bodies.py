@@ -1,7 +1,7 @@
-"""The bodies of requests: how many bytes of them there are at once, and how many large ones are read at once.
+"""The bodies of requests: limits on their bytes in memory, and on the large ones that are parsed at a time.
 
-The event loop only gathers bytes. A body is read in a thread, and few of the large ones at once: what is made of one
-takes several times its bytes until it is a prompt, and many threads of Python would keep the event loop from its turn.
+The event loop only collects bytes. A body is parsed in a thread, and only a few large ones at a time: until it is a
+prompt it takes several times its bytes, and many busy threads of Python would slow the event loop down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGE_AT_ONCE = 2
 
 
 class Body:
-    """The bytes of one request's body, until they are read."""
+    """The bytes of one request's body, until they are parsed."""
 
     def __init__(self, bodies: Bodies) -> None:
         self.size = 0
@@ -30,20 +30,20 @@ class Body:
         self._parts: list[bytes] = []
 
     def add(self, data: bytes) -> None:
-        """Take what came.
+        """Add bytes that arrived.
 
         Raises:
-            RequestError: it is too large. BusyError: there is no room for it beside the others.
+            RequestError: the body is too large. BusyError: the bodies of all requests are, together.
         """
         self.size += len(data)
         self._parts.append(data)
         self._bodies.take(self, len(data))
 
     def object(self) -> dict[str, Any]:
-        """Return what the body says, once: the bytes are let go. Any thread may do this, and it may take long.
+        """Return the body's JSON object, and drop its bytes: call this once, from any thread. It may take long.
 
         Raises:
-            RequestError: it is no JSON object, or says too much.
+            RequestError: the body is no JSON object, or one beyond the limits of JSON here.
         """
         parts, self._parts = self._parts, []
         data = b"".join(parts)
@@ -58,19 +58,19 @@ class Body:
 
 
 class Bodies:
-    """The bodies that a server holds. The event loop's thread uses it, but for what ``turn`` gives."""
+    """The bodies that a server holds. Only the event loop's thread may use it; any may end a ``turn``."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self.held = 0  # bytes
         self._limits = limits
-        self._large = 0  # bodies that are read
+        self._large = 0  # large bodies that are being parsed
         self._waiting: list[asyncio.Future[None]] = []
 
     def take(self, body: Body, count: int) -> None:
         """Count bytes of a body.
 
         Raises:
-            RequestError: it is too large. BusyError: all of them are.
+            RequestError: it is too large. BusyError: it is large, and all bodies together are too large.
         """
         self.held += count
         if body.size > self._limits.body_bytes:
@@ -83,7 +83,7 @@ class Bodies:
 
     @asynccontextmanager
     async def body(self) -> AsyncIterator[Body]:
-        """Give a body to fill, whose bytes count until the end of this."""
+        """Give a new body to fill. Its bytes count until the end of the block."""
         found = Body(self)
         try:
             yield found
@@ -92,10 +92,10 @@ class Bodies:
 
     @asynccontextmanager
     async def turn(self, body: Body, clock: Clock) -> AsyncIterator[Callable[[], object]]:
-        """Wait until a body may be read. What is given ends the turn before the end of this, from any thread.
+        """Wait until a body may be parsed. Gives a function that ends the turn before the block does, from any thread.
 
         Raises:
-            DeadlineError: there was no time.
+            DeadlineError: the call's deadline passed first.
         """
         if body.size <= LARGE:
             yield lambda: None
@@ -127,14 +127,14 @@ class Bodies:
         except BaseException as error:
             if turn in self._waiting:
                 self._waiting.remove(turn)
-            elif turn.done() and not turn.cancelled():  # it came just now
+            elif turn.done() and not turn.cancelled():  # the turn came at the same moment: pass it on
                 self._end()
             if isinstance(error, TimeoutError):
                 raise clock.error() from None
             raise
 
     def _end(self) -> None:
-        """Give the turn to the next, if any waits."""
+        """Pass the turn to the next one that waits, if there is one."""
         self._large -= 1
         while self._waiting:
             turn = self._waiting.pop(0)
@@ -145,5 +145,5 @@ class Bodies:
 
 
 def too_large(most: int) -> RequestError:
-    """Return the error of a body that has more bytes than one may have."""
+    """Return the error of a body of more than ``most`` bytes."""
     return RequestError(f"The request has more than the {most} bytes that are possible.", 413, "too_large")

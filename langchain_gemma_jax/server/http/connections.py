@@ -1,6 +1,6 @@
-"""Connections that are bounded: how many there are, how long they may say nothing, how long they may read nothing.
+"""Connections with limits on their number, on the time to send a request, and on the time without reading.
 
-uvicorn has no limit for a client that connects and never speaks, or that stops reading: such connections are ended
+uvicorn has no limit for a client that connects and sends nothing, or that stops reading. Such connections are closed
 here.
 """
 
@@ -15,15 +15,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from langchain_gemma_jax.server.http.limits import ServerLimits
 
 _PROBES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in ("/health", "/ready"))
-_PROBE_SECONDS = 1.0  # that a connection beside the most has to ask for one of those
-_FLUSH_SECONDS = 5.0  # for what was sent to reach a client that is being let go
+_PROBE_SECONDS = 1.0  # for a connection above the limit to ask for one of those
+_FLUSH_SECONDS = 5.0  # for a last response to reach its client before the connection is aborted
 
 
 class BoundedConnection(H11Protocol):
-    """A connection as uvicorn has it, that ends when its client does nothing."""
+    """A connection of uvicorn's that is closed when its client does nothing."""
 
     limits = ServerLimits()
-    probes: list[BoundedConnection] = []  # noqa: RUF012  of one server: its connections beside the most
+    probes: list[BoundedConnection] = []  # noqa: RUF012  of one server: its connections above the limit
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -32,7 +32,7 @@ class BoundedConnection(H11Protocol):
         if self._for_probes:
             self.probes.append(self)
             if len(self.probes) > self.limits.probes:
-                self.probes[0].refuse_for_number()  # the one that has been there longest
+                self.probes[0].refuse_for_number()  # the oldest one
             self._time(_PROBE_SECONDS, self.refuse_for_number)
             return
         self._time(self.limits.head_s, self._never_spoke)
@@ -51,7 +51,7 @@ class BoundedConnection(H11Protocol):
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
-            self._time(None)  # a request began: reading its body has a limit of its own
+            self._time(None)  # a request began, and its body has a time limit of its own
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -77,7 +77,7 @@ class BoundedConnection(H11Protocol):
         self._time(_FLUSH_SECONDS, self.transport.abort)
 
     def _time(self, seconds: float | None, then: Any = None) -> None:
-        """Have something happen in so many seconds, instead of what was to happen."""
+        """Set the connection's only timer: call ``then`` in ``seconds``; None: never."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self.loop.call_later(seconds, then)
@@ -88,7 +88,7 @@ class BoundedConnection(H11Protocol):
 
     @property
     def _asking(self) -> bool:
-        cycle: object = self.cycle  # None before there is a request
+        cycle: object = self.cycle  # None before the first request
         return cycle is not None
 
     def _leave_probes(self) -> None:
@@ -96,7 +96,7 @@ class BoundedConnection(H11Protocol):
             self.probes.remove(self)
 
     def refuse_for_number(self) -> None:
-        """Close a connection that is one too many."""
+        """Close the connection, as there are too many: with a response, unless a request is being answered."""
         self._leave_probes()
         if self._asking:
             self.transport.abort()
@@ -105,7 +105,7 @@ class BoundedConnection(H11Protocol):
             self._refuse(429, "busy", f"{most} connections are open already. Try again when some are closed.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Answer before there is a request, and close. Whose API was meant is not known: this is OpenAI's form."""
+        """Send an error before there is a request, and close. The API is unknown, so the error has OpenAI's form."""
         error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
         body = json.dumps({"error": error}).encode()
         head = (
@@ -118,5 +118,5 @@ class BoundedConnection(H11Protocol):
 
 
 def bounded_by(limits: ServerLimits) -> type[BoundedConnection]:
-    """Return the kind of connection that a server with these limits has."""
+    """Return the class of connections for a server with these limits."""
     return type("Connection", (BoundedConnection,), {"limits": limits, "probes": []})

@@ -1,4 +1,4 @@
-"""One request and its response: read within bounds, answered while its client is there, failed in its API's form."""
+"""One request and its response: read within limits, answered while its client is there, errors in its API's form."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_ECHOED = "x-session-id"  # what routers in front keep conversations together by
+_ECHOED = "x-session-id"  # the header by which routers keep conversations together
 _LONGEST_ECHO = 256
 
 
 class ErrorForm(Protocol):
-    """How an API tells errors."""
+    """An API's form of errors."""
 
     def told(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
 
     def in_stream(self, problem: Problem) -> bytes:
-        """Return what ends a stream that broke off."""
+        """Return the bytes that end a stream with an error."""
 
 
 class ClientLeftError(Exception):
-    """The client closed its connection: nobody reads what comes."""
+    """The client closed its connection, so no response can reach it."""
 
 
 class Exchange:
@@ -51,10 +51,10 @@ class Exchange:
         self._streaming = self._responding = False
 
     def check_head(self) -> None:
-        """Refuse a head that is too large: some come in one go, and are read before anybody counts.
+        """Refuse a head that is too large. The server below reads a head that arrives at once without counting it.
 
         Raises:
-            RequestError: it is.
+            RequestError: the head has too many bytes or fields.
         """
         limits = self._limits
         if self._head_bytes > limits.head_bytes or self._fields > limits.head_fields:
@@ -66,11 +66,11 @@ class Exchange:
             )
 
     async def receive_into(self, body: Body, clock: Clock, calls: OpenCalls) -> None:
-        """Receive what the request says.
+        """Receive the request's body.
 
         Raises:
-            RequestError: it is too large, or too slow. BusyError: others are being received. ClientLeftError: it broke
-            off. DeadlineError: the time was up, or the server ends.
+            RequestError: it is too large, or too slow. BusyError: too many bytes of other requests are in memory.
+            ClientLeftError: the client left. DeadlineError: the call's deadline passed, or the server ends.
         """
         declared = self.headers.get("content-length", "0")
         if declared.isdecimal() and len(declared) < 20 and int(declared) > self._limits.body_bytes:
@@ -102,10 +102,10 @@ class Exchange:
                 return
 
     async def watched(self, work: Coroutine[Any, Any, None], calls: OpenCalls) -> None:
-        """Do the work while the client is there and the server goes on.
+        """Do the work, but cancel it when the client leaves or the server's time for open calls is up.
 
         Raises:
-            ClientLeftError: it left; the work was cancelled. DeadlineError: the server ends, and there was no time.
+            ClientLeftError: the client left. DeadlineError: the server ends, and its time for open calls is up.
         """
         async with _first_of(work, self._left(), calls.out_of_time.wait()) as (doing, leaving, ending):
             await asyncio.wait((doing, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +116,7 @@ class Exchange:
             raise ClientLeftError if leaving.done() and not leaving.cancelled() else calls.too_late()
 
     async def answer(self, value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Send a whole response of JSON."""
+        """Send a whole response as JSON."""
         body = json.dumps(value, separators=(",", ":")).encode()
         await self.send_text(body, "application/json", status, headers)
 
@@ -128,7 +128,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": body})
 
     async def stream(self, pieces: AsyncGenerator[bytes, None], kind: str) -> None:
-        """Send a response piece by piece. An error before the first piece is one of the whole request."""
+        """Send a response piece by piece. The head goes with the first: an error before it can still set the status."""
         async with aclosing(pieces):
             async for piece in pieces:
                 if not self._streaming:
@@ -141,7 +141,7 @@ class Exchange:
         self._streaming = False
 
     async def fail(self, error: GemmaJaxError) -> None:
-        """Tell an error: as the response, or at the end of a stream that was begun."""
+        """Send an error: as the response, or at the end of a stream that has begun."""
         problem = problem_of(error)
         if self._streaming:
             await self._send({"type": "http.response.body", "body": self._form.in_stream(problem)})
@@ -163,14 +163,14 @@ class Exchange:
 
 
 def path_of(scope: Scope) -> str:
-    """Return what is asked for, below where the app is mounted in another one."""
+    """Return a request's path, without the path that the app is mounted at in another one."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
 @asynccontextmanager
 async def _first_of(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
-    """Begin all of this, and leave none of it behind."""
+    """Run coroutines as tasks, and cancel those that are left at the end of the block."""
     tasks = tuple(map(asyncio.ensure_future, work))
     try:
         yield tasks

@@ -1,4 +1,4 @@
-"""How much, how many and how long: the bounds of a server."""
+"""The limits of a server."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """The bounds of a server, in seconds, bytes and connections."""
+    """The limits of a server, in seconds, bytes and connections."""
 
     body_bytes: int = 16 * 1024 * 1024
-    """The most bytes of a request."""
+    """The most bytes of a request's body."""
     bodies_bytes: int = 512 * 1024 * 1024
-    """The most bytes of all requests that are received at once. One more that is large is told to come back."""
+    """The most bytes of all bodies in memory. Above it, a large request is refused, and may be tried again."""
     head_bytes: int = 64 * 1024
-    """The most bytes of what stands before a request's body."""
+    """The most bytes of a request's head: its path and its header fields."""
     head_fields: int = 100
-    """The most fields of it."""
+    """The most header fields of a request."""
     connections: int = 512
-    """The most connections at once. One more is told to come back, and closed; unless it asks how the server is."""
+    """The most connections at once. One more is refused and closed, unless it asks for /health or /ready."""
     probes: int = 16
-    """Connections beside those, for whoever asks for /health or /ready."""
+    """Connections on top of those, for /health and /ready only."""
     head_s: float = 20.0
-    """How long a connection may take to say what it wants."""
+    """The most seconds until the head of a connection's next request has arrived."""
     body_s: float = 60.0
-    """How long a request may take to arrive."""
+    """The most seconds until a request's body has arrived."""
     stalled_s: float = 60.0
-    """How long a client may leave what it was sent unread."""
+    """The most seconds that a client may read nothing of what was sent."""
     call_s: float | None = None
-    """How long a call may take, whatever its client allows. None: as long as that."""
+    """The most seconds of a call, even if its client allows more. None: the client decides."""
     drain_s: float = 30.0
-    """How long answers may go on when the server is told to end."""
+    """The most seconds that open answers may go on after the server was asked to end."""

@@ -1,4 +1,4 @@
-"""Where a server listens: a socket in a folder of this user's alone, or a port."""
+"""Sockets that a server listens at: a Unix socket in a folder of this user's alone, or a port."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.private.file_locks import Hold, give_back, try_hold
 from langchain_gemma_jax.private.folder import Folder, UnsafeFolderError, open_folder
 
-LONGEST = 107 if sys.platform.startswith("linux") else 103  # bytes of a socket's path, as the systems have it
+LONGEST = 107 if sys.platform.startswith("linux") else 103  # bytes of a socket's path, by the system
 _BACKLOG = 1024
 
 
 @dataclass
 class Listening:
-    """A socket that is listened at, until it is closed."""
+    """A socket that a server listens at, until it is closed."""
 
     socket: socket.socket
-    shown: str  # as clients name it
+    shown: str  # its address for clients
     _folder: Folder | None = field(default=None, repr=False)
     _hold: Hold | None = field(default=None, repr=False)
     _name: str = ""
 
     def close(self) -> None:
-        """Listen no more, and leave no file. May be called twice."""
+        """Stop listening, and remove the socket's files. May be called twice."""
         self.socket.close()
         folder, hold, self._folder, self._hold = self._folder, self._hold, None, None
         if folder is not None and hold is not None:
@@ -44,9 +44,9 @@ def listen_at_socket(path: str | os.PathLike[str]) -> Listening:
     """Listen at a Unix socket that this user alone can open.
 
     Raises:
-        InputError: the path is too long, another server listens there, or others can write to its folder.
+        InputError: the path is too long, another server listens there, or other users can write to its folder.
     """
-    place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100  links stay what they are
+    place = Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100  symlinks are not resolved
     if len(os.fsencode(place)) > LONGEST:
         raise InputError(
             f"--socket: {place} has {len(os.fsencode(place))} bytes, and a socket's path has at most {LONGEST}. Name a "
@@ -68,7 +68,7 @@ def listen_at_socket(path: str | os.PathLike[str]) -> Listening:
         found = socket.socket(socket.AF_UNIX)
         try:
             found.bind(str(place))
-            place.chmod(0o600)  # before anybody can connect
+            place.chmod(0o600)  # before any client can connect
             found.listen(_BACKLOG)
         except BaseException:
             found.close()
@@ -86,7 +86,7 @@ def listen_at_port(host: str, port: int) -> Listening:
     """Listen at a port of one of this machine's addresses.
 
     Raises:
-        InputError: the port is in use, or not possible.
+        InputError: the port is in use, or the address is not one of this machine.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -108,7 +108,7 @@ def listen_at_port(host: str, port: int) -> Listening:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine's own programs gets to an address."""
+    """Return True for an address that only programs on this machine can reach."""
     if host.lower() == "localhost":
         return True
     try:
@@ -122,10 +122,10 @@ def _lock_of(name: str) -> str:
 
 
 def _clear(folder: Folder, place: Path) -> None:
-    """Take away what a dead server left.
+    """Remove the socket file of a server that has ended without removing it.
 
     Raises:
-        InputError: somebody listens there, or it is no socket.
+        InputError: a program listens there, or the file is no socket of this user's.
     """
     try:
         facts = folder.stat(place.name)

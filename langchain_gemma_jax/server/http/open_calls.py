@@ -1,4 +1,4 @@
-"""The calls that are being answered: how many there are, and their end when the server is told to end."""
+"""The calls that are being answered: their number, and their end when the server ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langchain_gemma_jax.errors import ClosedError, DeadlineError, GemmaJaxError
 
 
 class OpenCalls:
-    """Lets calls begin until ``drain``, and has those that take too long then end with their deadline's error."""
+    """Lets calls begin until ``drain``. Those that then take too long end with a ``DeadlineError``."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -21,12 +21,12 @@ class OpenCalls:
 
     @property
     def draining(self) -> bool:
-        """Whether the server was told to end."""
+        """True once the server was asked to end."""
         return self._draining
 
     @property
     def out_of_time(self) -> asyncio.Event:
-        """What is set when answers may not go on any more."""
+        """An event that is set when open answers may go on no longer."""
         if self._out_of_time is None:
             self._out_of_time = asyncio.Event()
         return self._out_of_time
@@ -36,7 +36,7 @@ class OpenCalls:
         """Count a call.
 
         Raises:
-            ClosedError: the server was told to end.
+            ClosedError: the server was asked to end.
         """
         if self._draining:
             raise ClosedError("The server is ending, and takes no new calls. Ask again when it was started anew.")
@@ -47,7 +47,7 @@ class OpenCalls:
             self.count -= 1
 
     def drain(self, seconds: float, failure: GemmaJaxError | None = None) -> None:
-        """Take no new calls, and give the open ones so much time: none, if a ``failure`` is what ends them.
+        """Take no new calls, and give the open ones ``seconds``; a ``failure`` ends them at once.
 
         Called in the event loop.
         """
@@ -59,7 +59,7 @@ class OpenCalls:
             asyncio.get_running_loop().call_later(seconds, self.out_of_time.set)
 
     def too_late(self) -> GemmaJaxError:
-        """The error of a call whose time was up."""
+        """Return the error of a call that ``out_of_time`` ends."""
         return self._failure or DeadlineError(
             f"The server was told to end, and the {self._seconds:g} seconds that it gives to open calls were up."
         )

@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: a status, a code, a sentence. Each API has its own form around these."""
+"""Errors in HTTP: a status, a code and a message. Each API has its own form around these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_gemma_jax.errors import GemmaJaxError, InputError
 
 
 class RequestError(InputError):
-    """A request that is none of those which the server answers: no such path, no JSON, too large, too slow."""
+    """A request that the server refuses before any API reads it: unknown path, no JSON, too large, too slow."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request") -> None:
         self.status, self.code = status, code
@@ -19,12 +19,12 @@ class RequestError(InputError):
 
 
 class ServerFailedError(GemmaJaxError):
-    """Something in the server raised what nobody raises on purpose."""
+    """An unexpected exception in the server."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a request, or became of it."""
+    """An error as a response has it."""
 
     status: int
     code: str
@@ -33,7 +33,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-# The first kind that fits. A client that asks again by itself is told not to, where that cannot help.
+# The first kind that fits counts. `x-should-retry` keeps clients from retrying where that cannot help.
 _STATUSES: tuple[tuple[type[GemmaJaxError], int, str], ...] = (
     (errors.ContextLengthError, 400, "context_length_exceeded"),
     (errors.UnknownModelError, 404, "model_not_found"),
@@ -60,9 +60,9 @@ _AGAIN_AFTER = {"busy": "1", "closing": "2", "out_of_memory": "2", "host_lost": 
 
 
 def problem_of(error: GemmaJaxError) -> Problem:
-    """Return how an error is told."""
+    """Return the status, the code, the message and the headers of an error's response."""
     if isinstance(error, RequestError):
-        # What is left of a request that is given up would be taken for the next one.
+        # The rest of a request that was not read to its end would be taken for the next request.
         headers = {"connection": "close"} if error.status in {408, 413} else {}
         return Problem(error.status, error.code, str(error), InputError(str(error)), headers)
     status, code = next((status, code) for kind, status, code in _STATUSES if isinstance(error, kind))
