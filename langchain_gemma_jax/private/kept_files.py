@@ -15,16 +15,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from langchain_gemma_jax.private.file_locks import give_back, try_hold
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
 from langchain_gemma_jax.private.writing import TEMPORARY
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-Counts = TypeVar("Counts", bound="DataclassInstance")
+class ADataclass(Protocol):
+    """Any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Counts = TypeVar("Counts", bound=ADataclass)
 Content = TypeVar("Content")
 
 CLAIM: Final = ".claim"  # ends the name of a file that is locked while its holder is at work

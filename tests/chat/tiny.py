@@ -64,6 +64,13 @@ def _with_markers(tokenizer: dict[str, object], dialect: str) -> dict[str, objec
     return tokenizer
 
 
+def ends_of_turns(dialect: str, bias: float) -> dict[int, float]:
+    """A bias of all tokens that end a turn."""
+    vocabulary = _with_markers(json.loads(tiny_gemma.tiny_gemma()["tokenizer.json"]), dialect)["model"]["vocab"]  # type: ignore[index]
+    ends = {"<eos>", "<end_of_turn>", "<turn|>", LAST[dialect][0]}
+    return {vocabulary[name]: bias for name in ends & vocabulary.keys()}
+
+
 def towards_ends(dialect: str, *, of_turns: bool = True) -> dict[int, float]:
     """A bias by which a model that knows nothing ends its strings, lists and objects, and what it writes as a whole."""
     vocabulary = _with_markers(json.loads(tiny_gemma.tiny_gemma()["tokenizer.json"]), dialect)["model"]["vocab"]  # type: ignore[index]

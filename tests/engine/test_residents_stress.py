@@ -165,7 +165,7 @@ def acquire_evict_release(engine, models, threads, times, expiries, asks):
             if rng.random() < asks:
                 assert engine.submit(served, PROMPT, greedy(3), timeout=120).result().ids == answers[which]
 
-    results = in_threads(threads, work, timeout=1500)
+    results = in_threads(threads, work)
     assert results == [None] * threads, next(error for error in results if error is not None)
     assert left[0] <= 0, "so many expiries were forced"
     return watch

@@ -14,7 +14,7 @@ def test_a_chunk_and_a_step_give_on_two_devices_what_they_give_on_one(tiny_folde
     single, halves = found["single"], found["halves"]
     assert single["divided"] == 0
     assert single["on each"] == [single["nbytes"]]
-    assert halves["divided"] > 10  # the embedding, and four matrices of each layer
+    assert halves["divided"] >= 1 + 4 * 2  # the embedding, and four matrices of each of two layers
     first, second = halves["on each"]
     assert first == second == halves["entry"] == halves["foretold"]  # the books hold what each device does
     assert first < 0.52 * halves["nbytes"] == 0.52 * single["entry"]

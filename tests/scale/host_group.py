@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from langchain_gemma_jax import ChatGemmaJax
 
 ROOT = Path(__file__).parents[2]
@@ -83,9 +85,13 @@ def host_group(
                 )
         while not place.exists():
             if found.processes[0].poll() is not None:
-                raise AssertionError(f"the server did not begin: {(folder / '0.log').read_text()}")
+                pytest.fail("the server did not begin")
             time.sleep(0.02)
         yield found
+    except BaseException:
+        for log in sorted(folder.glob("*.log")):  # which pytest shows of a test that fails
+            print(f"{log.name}:\n{log.read_text()[-3000:]}")  # noqa: T201
+        raise
     finally:
         for each in found.processes:
             each.kill()

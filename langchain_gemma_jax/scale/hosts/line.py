@@ -20,7 +20,7 @@ from langchain_gemma_jax.errors import HostLostError
 from langchain_gemma_jax.scale.hosts.frames import FrameSocket
 
 BEAT = 1.0  # seconds between two signs of life
-SILENCE = 6.0  # seconds without one after which the other end is lost ...
+SILENCE = 20.0  # seconds without one after which the other end is lost: a busy machine may compile for some ...
 FORMING = 60.0  # ... and until the group is together: JAX is imported then, and devices are initialized
 _SHOWN_WITHIN = 6.0  # seconds for the other end to show the key
 _LARGEST = 2**30  # bytes of a frame: those of a prompt are small

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax import InputError, SchemaError, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from tests.chat.tiny import towards_ends
+from tests.chat.tiny import ends_of_turns, towards_ends
 from tests.dialects.vocabulary import tokenizer
 
 SCHEMAS = {
@@ -190,12 +190,14 @@ def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, whole_o
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 def test_one_call_alone(dialect, whole_of):
-    bias = towards_ends(dialect, of_turns=False)
-    model = whole_of(dialect, temperature=1.0, logit_bias=bias).bind_tools([ring, sing], tool_choice="any")
-    several = [len(model.invoke("HELLO", seed=seed).tool_calls) for seed in range(6)]
-    single = [len(model.invoke("HELLO", seed=seed, parallel_tool_calls=False).tool_calls) for seed in range(6)]
-    assert max(several) > 1
-    assert single == [1] * 6
+    for against in (0.0, -2.0, -4.0, -8.0):  # against the end of the turn: a tiny model may like it too well
+        bias = towards_ends(dialect, of_turns=False) | ends_of_turns(dialect, against)
+        model = whole_of(dialect, temperature=1.0, logit_bias=bias).bind_tools([ring, sing], tool_choice="any")
+        if seeds := [seed for seed in range(6) if len(model.invoke("HELLO", seed=seed).tool_calls) > 1]:
+            break
+    assert seeds, "left to itself the model calls several"
+    for seed in seeds:
+        assert len(model.invoke("HELLO", seed=seed, parallel_tool_calls=False).tool_calls) == 1
 
 
 @pytest.mark.parametrize("dialect", ["function_gemma", "gemma4"])

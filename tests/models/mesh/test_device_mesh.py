@@ -69,7 +69,7 @@ def test_each_device_reads_its_own_slices_and_the_host_holds_one_at_a_time(tmp_p
     assert len(others) == 8
     assert not any(others.values()), others
     for count, seen in found.items():
-        assert seen["largest"] < seen["all"] / 3
+        assert seen["largest"] < seen["all"] / 2
         # A device's part of the largest array, and what a reader holds of the file.
         assert seen["peak"] < seen["largest"] / int(count) + (3 << 20), count
         # Two key heads on four devices are read twice, and nothing else is.
