@@ -75,7 +75,7 @@ def test_what_32_threads_get_is_what_one_gets(small, rng, each):
         found = {i: engine.submit(served, mine[i][0], mine[i][1], scope=mine[i][2]).result() for i in shuffled}
         return [found[i] for i in range(each)]
 
-    together = [completion for found in in_threads(32, ask, timeout=100) for completion in found]
+    together = [completion for found in in_threads(32, ask) for completion in found]
     differ = [
         index
         for index, (one, other) in enumerate(zip(plain, together, strict=True))

@@ -63,8 +63,8 @@ def received():
 def test_nobody_else_sees_a_word(running_of, chat_folder, tmp_path, received, caplog, capsys, monkeypatch):
     monkeypatch.setenv("CANARY_API_KEY", "CANARY-key-value")
     records: list[object] = []
-    tell = Events.tell
-    monkeypatch.setattr(Events, "tell", lambda self, record: (records.append(record), tell(self, record))[1])
+    publish = Events.publish
+    monkeypatch.setattr(Events, "publish", lambda self, record: (records.append(record), publish(self, record))[1])
     engine = running_of(guards="warn")
     got, url = received
     alerts = Webhook(url, again_after=0, per_minute=1000)

@@ -229,5 +229,5 @@ def test_a_file_that_is_cut_off_while_it_is_read_does_not_end_the_process(tmp_pa
     """Of some megabytes: the pages of a smaller one are all there when the first of them is read."""
     with mock.patch.dict(CONFIG, hidden_size=256, intermediate_size=512):
         files = tiny_gemma()
-    assert len(files["model.safetensors"]) > 5e6
+    assert len(files["model.safetensors"]) > 3e6
     cut_off(write(tmp_path / "model", files), seeds, 1)

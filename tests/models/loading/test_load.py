@@ -331,8 +331,7 @@ WATCH = """
     from pathlib import Path
 
     from langchain_gemma_jax.errors import UnsafeCheckpointError
-    from langchain_gemma_jax.models.loading.opened_gemma import check_divisible
-from langchain_gemma_jax.models.loading.load import load, load_again
+    from langchain_gemma_jax.models.loading.load import load
 
     seen = []
 
