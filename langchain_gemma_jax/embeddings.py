@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
+from langchain_gemma_jax.ancestry import refuse_at_the_end
 from langchain_gemma_jax.chat.asking.options import constructor_arguments
 from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.chat.calling.starting import beside
@@ -95,7 +96,10 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
     async def _avectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
         return await beside(self._vectors, texts, what)
 
-    def _vectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
+    def _vectors(
+        self, texts: Sequence[str], what: str, refuse: Callable[[], None] = refuse_at_the_end
+    ) -> list[list[float]]:
+        refuse()  # a parameter, since a module's globals are gone at the interpreter's end
         prompt = self.query_prompt if what == "query" else self.document_prompt
         asked = AskedVectors(
             model=self.model,

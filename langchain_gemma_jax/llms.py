@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +14,7 @@ from langchain_core.outputs import Generation, GenerationChunk, LLMResult
 from pydantic import ConfigDict, Field, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
+from langchain_gemma_jax.ancestry import refuse_at_the_end
 from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.calling.raw_text import begin_text
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
@@ -186,8 +187,11 @@ class GemmaJaxLLM(BaseLLM):
             return self.custom_get_token_ids(text)
         return token_ids(text, self._asked(None, {})[0])
 
-    def _stored(self) -> dict[str, Any]:
-        return {name: getattr(self, name, None) for name in SETTINGS}
+    def _stored(
+        self, names: Sequence[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
+    ) -> dict[str, Any]:
+        refuse()  # before any import. Both are parameters: a module's globals are gone at the interpreter's end
+        return {name: getattr(self, name, None) for name in names}
 
     def _asked(self, stop: list[str] | None, given: dict[str, Any]) -> tuple[Options, Clock, str | None]:
         suffix = given.pop("suffix", None)

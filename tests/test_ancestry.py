@@ -103,19 +103,20 @@ def test_who_imports_the_package_behind_a_fork_sees_backends_without_their_threa
 
 
 AT_THE_END = """
-from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax import ChatGemmaJax, GemmaJaxEmbeddings, GemmaJaxLLM
 
 class Asks:
-    def __init__(self):
-        self.model = ChatGemmaJax(model="sprout-s")
+    def __init__(self, ask):
+        self.ask = ask
 
     def __del__(self, print=print, type=type):
         try:
-            self.model.invoke("Hello")
+            self.ask("Hello")
         except Exception as error:
             print(type(error).__name__, error)
 
-asks = Asks()
+chat, text = Asks(ChatGemmaJax(model="sprout-s").invoke), Asks(GemmaJaxLLM(model="sprout-s").invoke)
+vectors = Asks(GemmaJaxEmbeddings(model="sprout-s").embed_query)
 """
 
 
@@ -124,5 +125,6 @@ def test_a_call_while_python_is_taken_down_is_refused_in_words():
     done = subprocess.run(
         [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
     )
-    assert done.stdout.startswith("ClosedError This process is ending"), done
+    lines = done.stdout.splitlines()
+    assert [line.startswith("ClosedError This process is ending") for line in lines] == [True] * 3, done
     assert (done.returncode, done.stderr) == (0, "")
