@@ -44,7 +44,7 @@ BESIDE = 512 << 20  # bytes that this process may take beside the budget: encode
 
 @dataclass
 class Taken:
-    """What the files of one kind took."""
+    """Results of the files of one kind."""
 
     seconds: list[float] = field(default_factory=list)
     read: int = 0

@@ -1,4 +1,4 @@
-"""What a process's resident memory consists of, as far as Linux, glibc, Python and the engine say."""
+"""Parts of a process's resident memory, as far as Linux, glibc, Python and the engine say."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class MemoryParts:
     code: float
     """Compiled programs' machine code."""
     allocated: float
-    """What was taken from glibc and is in use: arrays, and all that C++ has, compiled programs among it."""
+    """Memory taken from glibc and in use: arrays, and all that C++ has, compiled programs among it."""
     free: float
-    """What was given back to glibc, which keeps it for the next who wants some. It need not be resident."""
+    """Memory given back to glibc, which keeps it for the next request. It need not be resident."""
     python: float
     """The arenas of Python's own objects."""
     weights: float
-    """Of ``allocated``, or of ``files`` where they are mapped: weights of models in memory."""
+    """Weights of models: part of ``allocated``, or of ``files`` where they are mapped."""
     conversations: float
-    """Of ``allocated``: keys and values of conversations on the device."""
+    """Keys and values of conversations on the device: part of ``allocated``."""
     parked: float
-    """Of ``allocated``: those that were moved to host memory."""
+    """Keys and values that were moved to host memory: part of ``allocated``."""
 
     @property
     def rest(self) -> float:
-        """What nobody names: stacks of threads, and anonymous maps of libraries. Below 0: not all is resident."""
+        """The remainder: stacks of threads, and anonymous maps of libraries. Below 0: not all is resident."""
         return self.resident - self.files - self.code - self.allocated - self.free - self.python
 
     def __str__(self) -> str:

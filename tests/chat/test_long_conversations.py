@@ -14,7 +14,7 @@ from langchain_gemma_jax.chat.calling.ready_model import FAR_TOO_LONG
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many functions were called for it, of Python and of C."""
+    """Number of functions called for it, of Python and of C."""
     steps = 0
 
     def count(_: object, event: str, __: object) -> None:

@@ -31,7 +31,7 @@ TIE = 1e-3  # two scores that are no further apart count as equal: rounding deci
 
 
 class Watched:
-    """What an engine was asked and what it said, in the order of the calls."""
+    """Questions to an engine and its answers, in the order of the calls."""
 
     def __init__(self, engine, monkeypatch) -> None:
         self.engine, self.calls = engine, []

@@ -1,4 +1,4 @@
-"""What memory consists of: what is taken is named where it was taken, and the parts are all of it."""
+"""Parts of memory: each is named where it was taken, and together they are all of it."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, fol
     (evicted,) = engine.report().eviction_log
     assert (evicted.model, evicted.what, evicted.reason) == ("model-0", "weights", "room for model-2")
     assert evicted.nbytes >= one.model.nbytes
-    assert 0 < evicted.seconds < LONG
+    assert evicted.seconds > 0
     assert "model-0: weights" in str(engine.report())
     for each in (one, two, three):
         engine.unload(each)
