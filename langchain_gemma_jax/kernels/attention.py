@@ -1,52 +1,89 @@
-"""Attention by the kernels, for traced code. Its cost depends on the filled slots, not on the cache's capacity."""
+"""Attention by the kernels over keys and values in pages, for traced code. Its cost depends on the filled slots alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from langchain_gemma_jax.kernels.products import DENSE, kernels_run
-from langchain_gemma_jax.kernels.targets import ATTENTION
+from langchain_gemma_jax.kernels.targets import ATTENTION, VACANT
 
 LANES = 16  # a multiple of this fills whole registers of every instruction set
 ALL = 1 << 40  # a window that hides nothing
 
+Pages = tuple[jax.Array, jax.Array]  # keys and values, each [page, kv_head, slot, head_dim]
+
+
+class Places(NamedTuple):
+    """Where the queries of each row stand in its context: int32 ``[row]`` each."""
+
+    first: jax.Array  # the position of the first query
+    count: jax.Array  # the number of queries that are no padding; the results of padding are zero
+    until: jax.Array  # positions before it are seen even if they are later than a query's own; 0: none
+
 
 def can_attend(head_dim: int, dtype: np.dtype[np.generic]) -> bool:
-    """Return True if the kernels run here and support caches with such heads."""
+    """Return True if the kernels run here and support pages with such heads."""
     return head_dim % LANES == 0 and dtype.name in DENSE and kernels_run()
 
 
 def attend(
     queries: jax.Array,
-    first: jax.Array,
-    split: jax.Array,
-    caches: Sequence[tuple[jax.Array, jax.Array]],
+    places: Places,
+    table: jax.Array,
+    pages: Pages,
     *,
-    appended: int,
     window: int | None,
     cap: float | None,
 ) -> jax.Array:
     """Attend from queries ``[row, token, head, head_dim]``: float32 ``[row, token, heads * head_dim]``.
 
-    A row's queries are at positions ``first [row]`` and on, and see positions up to their own, at most ``window`` of
-    them. ``caches`` are keys and values ``[row, kv_head, slot, head_dim]``, each of an equal share of the rows in
-    order. The last ``appended`` slots hold the positions from ``split [row]`` on; the others are a ring of the
-    positions before it, or of all positions if ``appended`` is 0. A row's results do not depend on the other rows.
+    A query sees the positions up to its own, at most ``window`` of them. Position p of a row is in the page
+    ``table[row, p // slots mod entries]``. A row's results depend neither on the other rows nor on where pages lie.
     """
-    rows, tokens, heads, head_dim = queries.shape
-    out = jax.ShapeDtypeStruct((rows, tokens, heads * head_dim), jnp.float32)
-    arrays = [array for cache in caches for array in cache]
-    mixed: jax.Array = jax.ffi.ffi_call(ATTENTION, out)(
-        queries.astype(jnp.float32),
-        first.astype(jnp.int32),
-        split.astype(jnp.int32),
-        *arrays,
-        window=np.int64(ALL if window is None else window),
-        cap=np.float32(0.0 if cap is None else cap),
-        behind=np.int64(appended),
-    )
+    call = jax.ffi.ffi_call(ATTENTION, _result_of(queries))
+    mixed: jax.Array = call(*_inputs(queries, places, table), *pages, **_how(window, cap))
     return mixed
+
+
+def write_and_attend(
+    queries: jax.Array,
+    places: Places,
+    table: jax.Array,
+    pages: Pages,
+    new: Pages,
+    *,
+    window: int | None,
+    cap: float | None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Write the chunk's keys and values ``[row, kv_head, token, head_dim]`` in place, and attend.
+
+    Return what ``attend`` does, and the pages. Padding is not written.
+    """
+    same = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in pages)
+    call = jax.ffi.ffi_call(ATTENTION, (_result_of(queries), *same), input_output_aliases={3: 1, 4: 2})
+    as_stored = (each.astype(pages[0].dtype) for each in new)
+    mixed, keys, values = call(*_inputs(queries, places, table), *pages, *as_stored, **_how(window, cap))
+    return mixed, keys, values
+
+
+def vacant(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> jax.Array:
+    """Return an array with any numbers. It takes memory as it is written to, and none before."""
+    array: jax.Array = jax.ffi.ffi_call(VACANT, jax.ShapeDtypeStruct(shape, dtype), has_side_effect=True)()
+    return array
+
+
+def _result_of(queries: jax.Array) -> jax.ShapeDtypeStruct:
+    rows, tokens, heads, head_dim = queries.shape
+    return jax.ShapeDtypeStruct((rows, tokens, heads * head_dim), jnp.float32)
+
+
+def _inputs(queries: jax.Array, places: Places, table: jax.Array) -> tuple[jax.Array, ...]:
+    return queries.astype(jnp.float32), jnp.stack(places, axis=1).astype(jnp.int32), table.astype(jnp.int32)
+
+
+def _how(window: int | None, cap: float | None) -> dict[str, np.generic]:
+    return {"window": np.int64(ALL if window is None else window), "cap": np.float32(0.0 if cap is None else cap)}

@@ -26,6 +26,7 @@ from langchain_gemma_jax.kernels.targets import (
     FUSED_OPS,
     IN_BLOCKS,
     KINDS,
+    VACANT,
     VERSION,
     function,
     fused_op,
@@ -176,7 +177,7 @@ def _register(library: ctypes.CDLL) -> None:
 
     wanted = [(kind, False) for kind in KINDS] + [(kind, True) for kind in IN_BLOCKS]
     symbols = {target(kind, rounded=rounds): function(kind, rounded=rounds) for kind, rounds in wanted}
-    symbols[ATTENTION] = "gemma_jax_attention"
+    symbols |= {ATTENTION: "gemma_jax_attention", VACANT: "gemma_jax_vacant"}
     symbols |= {fused_op(name): f"gemma_jax_{name}" for name in FUSED_OPS}
     entries = {name: getattr(library, symbol) for name, symbol in symbols.items()}
     for name, entry in entries.items():

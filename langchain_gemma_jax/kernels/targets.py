@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-VERSION = "v2"  # of the targets' arguments: a part of their names, and so of every program that calls them
+VERSION = "v3"  # of the targets' arguments: a part of their names, and so of every program that calls them
 KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 IN_BLOCKS = KINDS[3:]  # formats that can be multiplied with rounded activations
 
 ATTENTION = f"gemma_jax_attention_{VERSION}"
+VACANT = f"gemma_jax_vacant_{VERSION}"  # memory that nothing is written to
 FUSED_OPS = ("norm", "join", "heads", "gated", "best")  # the operations between products, and the one after the last
 
 

@@ -93,7 +93,7 @@ def _read(
     model: Model, params: Any, tokens: jax.Array, start: jax.Array, count: jax.Array, after: jax.Array, cache: Any
 ) -> tuple[jax.Array, jax.Array, Any]:
     """Read a chunk; return the loss of the following token and the most likely token at each place, and the cache."""
-    hidden, (cache,) = model.architecture.forward(params, model.recipe, tokens, start, count, (cache,), None)
+    hidden, cache = model.architecture.forward(params, model.recipe, tokens, start, count, cache, None)
     scores = model.architecture.logits(params, model.recipe, hidden)[0]
     own = jnp.take_along_axis(scores, after[0][:, None], axis=-1)[:, 0]
     return jax.nn.logsumexp(scores, axis=-1) - own, jnp.argmax(scores, axis=-1), cache

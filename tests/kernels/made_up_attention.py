@@ -16,22 +16,22 @@ class Case:
     """What attention is asked for: arrays as traced code hands them over, and what is static."""
 
     queries: np.ndarray  # [row, token, head, dim]
-    keys: np.ndarray  # [row, kv_head, slot, dim]
+    keys: np.ndarray  # [page, kv_head, slot, dim]
     values: np.ndarray
-    first: np.ndarray  # [row] int32: positions of the first queries
-    split: np.ndarray  # [row] int32
-    behind: int = 0
+    places: np.ndarray  # [row, 3] int32: first, count, until
+    table: np.ndarray  # [row, entry] int32
     window: int = 1 << 30
     cap: float = 0.0
 
-    @property
-    def ring(self) -> int:
-        return self.keys.shape[2] - self.behind
+    def at(self, row: int, position: int) -> tuple[int, int]:
+        """The page and the slot of a position."""
+        slots = self.keys.shape[2]
+        return int(self.table[row, position // slots % self.table.shape[1]]), position % slots
 
-    def slot(self, row: int, position: int) -> int:
-        """Where a position lies."""
-        split = int(self.split[row])
-        return self.ring + position - split if self.behind and position >= split else position % self.ring
+    def seen(self, row: int, token: int) -> range:
+        """The positions that a query sees."""
+        position, until = int(self.places[row, 0]) + token, int(self.places[row, 2])
+        return range(max(0, position - self.window + 1), max(position + 1, until))
 
 
 def made_up(random: np.random.Generator, dtype: str, *, tokens: int | None = None) -> Case:
@@ -41,18 +41,20 @@ def made_up(random: np.random.Generator, dtype: str, *, tokens: int | None = Non
     tokens = int(random.choice([1, 1, 2, 5, 8, 16, 40, 90])) if tokens is None else tokens
     local = random.random() < 0.5
     window = int(random.integers(1, 70)) if local else 1 << 30
-    starts = random.integers(0, int(random.choice([3, 300, 900])), rows).astype(np.int32)
-    if not local:
-        behind, slots = 0, int(starts.max()) + tokens + int(random.integers(0, 20))
-    elif tokens <= 16:
-        behind, slots = 0, window + 16
-    else:
-        behind, slots = tokens, window + 16 + tokens
-    shape = (rows, kv_heads, slots, dim)
+    slots = int(random.choice([1, 4, 16, 64]))
+    starts = random.integers(0, int(random.choice([3, 300, 900])), rows)
+    counts = np.where(random.random(rows) < 0.3, random.integers(0, tokens + 1, rows), tokens)
+    until = np.where(random.random(rows) < 0.3, starts + tokens, 0)
+    longest = window + tokens if local else int(starts.max()) + tokens
+    entries = -(-longest // slots) + 1
+    pages = rows * entries + int(random.integers(1, 9))
+    table = random.permutation(pages)[: rows * entries].reshape(rows, entries).astype(np.int32)
+    shape = (pages, kv_heads, slots, dim)
     keys, values = (random.standard_normal(shape).astype(np.float32).astype(STORED[dtype]) for _ in range(2))
     queries = random.standard_normal((rows, tokens, kv_heads * group, dim)).astype(np.float32) * dim**-0.5 * 4
     cap = float(random.choice([0.0, 0.0, 2.5]))
-    return Case(queries.astype(np.float32), keys, values, starts, starts, behind, window, cap)
+    places = np.stack([starts, counts, until], axis=1).astype(np.int32)
+    return Case(queries.astype(np.float32), keys, values, places, table, window, cap)
 
 
 def by_definition(case: Case) -> np.ndarray:
@@ -62,23 +64,26 @@ def by_definition(case: Case) -> np.ndarray:
     keys, values = case.keys.astype(np.float64), case.values.astype(np.float64)
     out = np.zeros((rows, tokens, heads, dim))
     for row, token in np.ndindex(rows, tokens):
-        position = int(case.first[row]) + token
-        seen = [case.slot(row, at) for at in range(max(0, position - case.window + 1), position + 1)]
+        if token >= case.places[row, 1]:
+            continue  # padding
+        pages, slots = np.array([case.at(row, position) for position in case.seen(row, token)]).T
         for head in range(heads):
-            scores = keys[row, head // group, seen] @ case.queries[row, token, head].astype(np.float64)
+            scores = keys[pages, head // group, slots] @ case.queries[row, token, head].astype(np.float64)
             if case.cap:
                 scores = np.tanh(scores / case.cap) * case.cap
             shares = np.exp(scores - scores.max())
-            out[row, token, head] = shares / shares.sum() @ values[row, head // group, seen]
+            out[row, token, head] = shares / shares.sum() @ values[pages, head // group, slots]
     return out.reshape(rows, tokens, heads * dim)
 
 
 def attend_by_hand(loaded: ctypes.CDLL, variant: str, case: Case, *, apart: bool) -> np.ndarray:
     """The same by one variant: each piece of work whole, or every span of it apart."""
     rows, tokens, heads, dim = case.queries.shape
-    _, kv_heads, slots, _ = case.keys.shape
-    sizes = (ctypes.c_int64 * 8)(rows, tokens, heads, kv_heads, dim, slots, case.behind, case.window)
-    keep = [np.ascontiguousarray(x) for x in (case.queries, case.first, case.split, case.keys, case.values)]
+    pages, kv_heads, slots, _ = case.keys.shape
+    sizes = (ctypes.c_int64 * 9)(
+        rows, tokens, heads, kv_heads, dim, pages, slots, case.table.shape[1], case.window
+    )  # fmt: skip
+    keep = [np.ascontiguousarray(x) for x in (case.queries, case.places, case.table, case.keys, case.values)]
     out = np.full((rows, tokens, heads * dim), np.nan, np.float32)
     status = loaded.gemma_jax_attend(
         variant.encode(), list(STORED).index(case.keys.dtype.name), int(apart), sizes, ctypes.c_float(case.cap),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.kernels.attention import attend, can_attend
+from langchain_gemma_jax.kernels.attention import Places, attend, can_attend, vacant, write_and_attend
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.kernels.targets import ATTENTION
 from tests.kernels.made_up_attention import STORED, Case, attend_by_hand, by_definition, made_up
@@ -20,26 +23,35 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def by_xla(case, shares=1):
-    """The same through XLA, the rows' caches in so many arrays."""
-    caches = list(zip(np.split(case.keys, shares), np.split(case.values, shares), strict=True))
+def places_of(case):
+    return Places(*(jnp.asarray(column) for column in case.places.T))
 
-    def run(queries, first, split, caches):
-        return attend(queries, first, split, caches, appended=case.behind, window=case.window, cap=case.cap or None)
 
-    return np.asarray(jax.jit(run)(case.queries, case.first, case.split, jax.tree.map(jnp.asarray, caches)))
+def by_xla(case):
+    """The same through XLA."""
+
+    def run(queries, places, table, pages):
+        return attend(queries, places, table, pages, window=case.window, cap=case.cap or None)
+
+    return np.asarray(jax.jit(run)(case.queries, places_of(case), case.table, (case.keys, case.values)))
 
 
 def part_of(case, row, token):
-    """One query of it alone: the same cache, as a step has it."""
+    """One query of it alone: the same pages, as a step has them."""
+    first, _, until = case.places[row]
     return replace(
         case,
         queries=case.queries[row : row + 1, token : token + 1],
-        keys=case.keys[row : row + 1],
-        values=case.values[row : row + 1],
-        first=case.first[row : row + 1] + np.int32(token),
-        split=case.split[row : row + 1],
+        places=np.array([[first + token, 1, until]], np.int32),
+        table=case.table[row : row + 1],
     )
+
+
+def elsewhere(case, random):
+    """The same with its pages in other places."""
+    order = random.permutation(case.keys.shape[0])
+    where = np.argsort(order).astype(np.int32)
+    return replace(case, keys=case.keys[order], values=case.values[order], table=where[case.table])
 
 
 def try_shapes(dtype, count, seed, loaded=None):
@@ -47,19 +59,23 @@ def try_shapes(dtype, count, seed, loaded=None):
     for _ in range(count):
         case = made_up(random, dtype)
         expected = by_definition(case)
-        row, token = (int(random.integers(0, size)) for size in case.queries.shape[:2])
+        rows = np.flatnonzero(case.places[:, 1])
+        row = int(random.choice(rows)) if rows.size else 0
+        token = int(random.integers(0, max(case.places[row, 1], 1)))
+        moved = elsewhere(case, random)
         for variant in variants(loaded):
             found = attend_by_hand(loaded, variant, case, apart=False)
             np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5, err_msg=variant)
-            for other, of in ((attend_by_hand(loaded, variant, case, apart=True), found), (
-                attend_by_hand(loaded, variant, part_of(case, row, token), apart=False)[0, 0], found[row, token],
-            )):  # fmt: skip
-                np.testing.assert_array_equal(other, of, err_msg=variant)
+            np.testing.assert_array_equal(attend_by_hand(loaded, variant, case, apart=True), found, err_msg=variant)
+            np.testing.assert_array_equal(attend_by_hand(loaded, variant, moved, apart=False), found, err_msg=variant)
+            if rows.size:
+                alone = attend_by_hand(loaded, variant, part_of(case, row, token), apart=False)
+                np.testing.assert_array_equal(alone[0, 0], found[row, token], err_msg=variant)
 
 
 @pytest.mark.parametrize("dtype", STORED)
 def test_random_shapes(dtype):
-    """Every variant, and each query's very bits: by itself, in company, its spans apart or in a row."""
+    """Every variant, and each query's very bits: alone, in company, spans apart or in a row, pages here or there."""
     try_shapes(dtype, 12, seed=1)
 
 
@@ -72,62 +88,100 @@ def test_many_random_shapes(dtype):
 
 @pytest.mark.parametrize("dtype", STORED)
 def test_what_xla_runs(dtype):
-    """On its threads, in pieces of any kind: the bits of one thread. Rows may lie in any number of arrays."""
-    kind, random = STORED[dtype], np.random.default_rng(3)
-    for tokens, start in ((1, 1500), (8, 700), (70, 300)):
-        keys, values = (random.standard_normal((4, 2, start + tokens, 32)).astype(kind) for _ in range(2))
-        queries = random.standard_normal((4, tokens, 6, 32)).astype(np.float32)
-        first = np.array([start, 0, 17, start - 260], np.int32)
-        case = Case(queries, keys, values, first, first)
-        found = by_xla(case)
-        np.testing.assert_array_equal(found, attend_by_hand(library(), kernels().variant, case, apart=False))
-        np.testing.assert_array_equal(found, by_xla(case, shares=2))
-        np.testing.assert_array_equal(found, by_xla(case, shares=4))
+    """On its threads, in pieces of any kind: the bits of one thread."""
+    random = np.random.default_rng(3)
+    for tokens in (1, 8, 70):
+        case = made_up(random, dtype, tokens=tokens)
+        np.testing.assert_array_equal(by_xla(case), attend_by_hand(library(), kernels().variant, case, apart=False))
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_new_tokens_are_written_where_they_belong_and_nothing_else_is(dtype):
+    """In place, whatever the shapes, and without padding; and what is seen then is what attention alone sees."""
+    random = np.random.default_rng(7)
+    for _ in range(6):
+        case = made_up(random, dtype)
+        rows, tokens, _, dim = case.queries.shape
+        shape = (rows, case.keys.shape[1], tokens, dim)
+        new = [random.standard_normal(shape).astype(np.float32) for _ in range(2)]
+
+        def run(queries, places, table, pages, new, case=case):
+            return write_and_attend(queries, places, table, pages, new, window=case.window, cap=case.cap or None)
+
+        expected = [case.keys.copy(), case.values.copy()]
+        for row, (first, count, _) in enumerate(case.places):
+            for token in range(count):
+                page, slot = case.at(row, first + token)
+                for array, numbers in zip(expected, new, strict=True):
+                    array[page, :, slot] = numbers[row, :, token].astype(array.dtype)
+        given = tuple(jnp.array(each, copy=True) for each in (case.keys, case.values))
+        addresses = [array.unsafe_buffer_pointer() for array in given]
+        program = jax.jit(run, donate_argnums=3)
+        mixed, *pages = program(case.queries, places_of(case), case.table, given, new)
+        assert [array.unsafe_buffer_pointer() for array in pages] == addresses
+        for found, wanted in zip(pages, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(found).view(np.uint8), wanted.view(np.uint8))
+        np.testing.assert_array_equal(mixed, by_xla(replace(case, keys=expected[0], values=expected[1])))
 
 
 def test_what_is_not_seen_is_not_read_and_what_is_broken_is_told():
     """Not the slots behind the last token, not those that the window has left: and NaN in what is seen comes out."""
     random = np.random.default_rng(4)
-    keys, values = (random.standard_normal((1, 1, 800, 32)).astype(np.float32) for _ in range(2))
-    queries, first = random.standard_normal((1, 1, 2, 32)).astype(np.float32), np.array([600], np.int32)
+    keys, values = (random.standard_normal((13, 1, 64, 32)).astype(np.float32) for _ in range(2))
+    queries, places = random.standard_normal((1, 1, 2, 32)).astype(np.float32), np.array([[600, 1, 0]], np.int32)
+    table = np.arange(13, dtype=np.int32)[None]
     for window, low in ((1 << 30, 0), (300, 301)):
-        case = Case(queries, keys, values, first, first, window=window)
+        case = Case(queries, keys, values, places, table, window=window)
         expected = by_xla(case)
-        hidden = [
-            np.where((np.arange(800) < low) | (np.arange(800) > 600), np.nan, x.swapaxes(2, 3)) for x in (keys, values)
-        ]
-        keys_, values_ = (x.swapaxes(2, 3).astype(np.float32) for x in hidden)
+        hidden = (np.arange(13 * 64) < low) | (np.arange(13 * 64) > 600)
+        keys_, values_ = (np.where(hidden.reshape(13, 1, 64, 1), np.float32(np.nan), x) for x in (keys, values))
         np.testing.assert_array_equal(by_xla(replace(case, keys=keys_, values=values_)), expected)
         for broken in ("keys", "values"):
             array = getattr(case, broken).copy()
-            array[0, 0, low] = np.nan
+            array[low // 64, 0, low % 64] = np.nan
             assert np.isnan(by_xla(replace(case, **{broken: array}))).all(), broken
 
 
-@pytest.mark.parametrize("first", [-(2**31), -1, 39, 40, 1000, 2**31 - 1])
-@pytest.mark.parametrize(("behind", "tokens"), [(0, 1), (0, 5), (20, 20)])
-def test_positions_that_cannot_be_read_nothing_else(first, behind, tokens):
-    """Whatever positions say, nothing but the cache is read. (With sanitizers, this would be seen.)"""
-    one = np.ones((1, 1, 40, 16), np.float32)
-    at = np.array([first], np.int32)
-    case = Case(np.ones((1, tokens, 2, 16), np.float32), one, one, at, at, behind)
-    for window in (7, 1 << 30):
-        for apart in (False, True):
-            found = attend_by_hand(library(), kernels().variant, replace(case, window=window), apart=apart)
-            assert np.isin(found.round(4), [0, 1]).all()
-        np.testing.assert_array_equal(by_xla(replace(case, window=window)), found)
+def test_positions_and_pages_that_cannot_be_read_nothing_else():
+    """Whatever positions and tables say, nothing but the pages is read. (With sanitizers, this would be seen.)"""
+    one = np.ones((2, 1, 20, 16), np.float32)
+    for first, page, tokens in itertools.product(
+        (-(2**31), -1, 39, 40, 1000, 2**31 - 1), (-1, 1, 2, 2**31 - 1), (1, 5)
+    ):
+        places, table = np.array([[first, tokens, 0]], np.int32), np.array([[0, page]], np.int32)
+        case = Case(np.ones((1, tokens, 2, 16), np.float32), one, one, places, table)
+        for window in (7, 1 << 30):
+            for apart in (False, True):
+                found = attend_by_hand(library(), kernels().variant, replace(case, window=window), apart=apart)
+                assert np.isin(found.round(4), [0, 1]).all()
+            np.testing.assert_array_equal(by_xla(replace(case, window=window)), found)
+
+
+def test_vacant_memory_is_taken_as_it_is_written():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the system does not say what is resident")
+    before, size = resident(), 1 << 30
+    large = jax.block_until_ready(jax.jit(lambda: vacant((size,), jnp.dtype("uint8")))())
+    assert large.shape == (size,)
+    assert resident() - before < size // 4
 
 
 def f32(*shape):
     return jnp.ones(shape, jnp.float32)
 
 
-def call(queries=(2, 1, 4, 16), first=2, split=2, arrays=((2, 2, 8, 16),) * 2, out=(2, 1, 64), **attributes):
-    arrays = [array if isinstance(array, jax.Array) else f32(*array) for array in arrays]
-    given = {"window": np.int64(8), "cap": np.float32(0), "behind": np.int64(0)} | attributes
-    run = jax.ffi.ffi_call(ATTENTION, jax.ShapeDtypeStruct(out, jnp.float32))
-    positions = (jnp.zeros(size, jnp.int32) for size in (first, split))
-    return jax.block_until_ready(jax.jit(lambda *args: run(*args, **given))(f32(*queries), *positions, *arrays))
+def call(queries=(2, 1, 4, 16), places=(2, 3), table=(2, 5), pages=((9, 2, 8, 16),) * 2, new=(), out=(2, 1, 64), **given):
+    arrays = [array if isinstance(array, jax.Array) else f32(*array) for array in (*pages, *new)]
+    given = {"window": np.int64(8), "cap": np.float32(0)} | given
+    same = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arrays[: 2 if new else 0]]
+    aliases = {3: 1, 4: 2} if new else {}
+    result = jax.ShapeDtypeStruct(out, jnp.float32)
+    run = jax.ffi.ffi_call(ATTENTION, (result, *same) if new else result, input_output_aliases=aliases)
+    numbers = (jnp.zeros(size, jnp.int32) for size in (places, table))
+    return jax.block_until_ready(jax.jit(lambda *args: run(*args, **given))(f32(*queries), *numbers, *arrays))
 
 
 @pytest.mark.parametrize(
@@ -136,23 +190,20 @@ def call(queries=(2, 1, 4, 16), first=2, split=2, arrays=((2, 2, 8, 16),) * 2, o
         ({"queries": (2, 1, 4, 15)}, "dim a multiple of 16, found [2, 1, 4, 15]"),
         ({"queries": (2, 4, 16)}, "expected queries [row, token, head, dim]"),
         ({"out": (2, 1, 63)}, "expected a result [row, token, head * dim] for queries [2, 1, 4, 16], found [2, 1, 63]"),
-        ({"first": 1}, "expected positions of 2 rows, found [1]"),
-        ({"split": 3}, "expected positions of 2 rows, found [3]"),
-        ({"arrays": ((2, 2, 8, 16),)}, "equal shares of 2 rows, found 1 arrays"),
-        ({"arrays": ()}, "found 0 arrays"),
-        ({"arrays": ((1, 2, 8, 16),) * 6}, "found 6 arrays"),
-        ({"arrays": ((1, 2, 8, 16),) * 2}, "expected keys 0 [2, kv_head, slot, 16]"),
-        ({"arrays": ((2, 3, 8, 16),) * 2}, "found [2, 3, 8, 16]"),
-        ({"arrays": ((2, 2, 8, 32),) * 2}, "found [2, 2, 8, 32]"),
-        ({"arrays": ((2, 2, 8, 16), (2, 2, 9, 16))}, "expected values 0 as the keys before it are"),
-        ({"arrays": ((2, 2, 8, 16), (2, 4, 8, 16))}, "expected values 0 as the keys before it are"),
-        ({"arrays": (f32(2, 2, 8, 16), f32(2, 2, 8, 16).astype("bfloat16"))}, "expected values 0 as the keys"),
-        ({"arrays": (f32(2, 2, 8, 16).astype("int8"),) * 2}, "expected keys 0 in f32, f16 or bf16"),
+        ({"places": (1, 3)}, "expected places [2, 3], found [1, 3]"),
+        ({"places": (2, 2)}, "expected places [2, 3], found [2, 2]"),
+        ({"table": (3, 5)}, "expected a table [2, entry], found [3, 5]"),
+        ({"pages": ((9, 2, 8, 16),)}, "found 4 arrays and 1"),
+        ({"pages": ((9, 3, 8, 16),) * 2}, "expected keys [page, kv_head, slot, 16]"),
+        ({"pages": ((9, 2, 8, 32),) * 2}, "found [9, 2, 8, 32]"),
+        ({"pages": ((9, 2, 8, 16), (9, 2, 9, 16))}, "expected values as the keys [9, 2, 8, 16], found [9, 2, 9, 16]"),
+        ({"pages": (f32(9, 2, 8, 16), f32(9, 2, 8, 16).astype("bfloat16"))}, "expected values as the keys"),
+        ({"pages": (f32(9, 2, 8, 16).astype("int8"),) * 2}, "expected keys in f32, f16 or bf16"),
+        ({"new": ((2, 2, 1, 16), (2, 2, 2, 16))}, "expected new keys and values [2, 2, 1, 16] as the pages are"),
+        ({"new": (f32(2, 2, 1, 16).astype("bfloat16"),) * 2}, "expected new keys and values [2, 2, 1, 16] as"),
         ({"window": np.int64(0)}, "expected a window of 1 or more, found 0"),
         ({"cap": np.float32(-1)}, "expected a cap that is not negative"),
         ({"cap": np.float32("nan")}, "expected a cap that is not negative"),
-        ({"behind": np.int64(8)}, "fewer slots behind the ring than there are, found 8 of 8"),
-        ({"behind": np.int64(-1)}, "fewer slots behind the ring"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(given, words):

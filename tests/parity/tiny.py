@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import Params, forward, logits
 from langchain_gemma_jax.models.recipes import Recipe
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
+from langchain_gemma_jax.models.seams.kv_cache import PAGE, KVCache, allocate
 from tests.parity.architectures import with_few_layers
 from tests.parity.made_up import tensor
 from tests.xla_flags import as_users
@@ -112,11 +112,13 @@ class Runner:
         recipe: Recipe = FLOAT32,
         lengths: Sequence[int] = (1, 3, 64),
         program: Program = QUICK,
+        page: int = PAGE,
     ) -> None:
         self.config, self.params, self.recipe = config, params, recipe
         self.capacity, self.lengths, self.program = capacity, lengths, program
         # Bound to a device, as the cache that comes back is where weights are: else each program compiles twice.
-        self.cache = jax.device_put(allocate(config.cache_layout, rows, capacity, recipe.dtype), jax.local_devices()[0])
+        cache = allocate(config.cache_layout, rows, capacity, recipe.dtype, page=page)
+        self.cache = jax.device_put(cache, jax.local_devices()[0])
         self.start = np.zeros(rows, np.int64)
 
     def read(

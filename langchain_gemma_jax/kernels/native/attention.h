@@ -12,11 +12,12 @@ enum { SPAN = 256 };  // positions
 
 enum Stored { STORED_F32, STORED_F16, STORED_BF16, STORED_WAYS };
 
-// The keys and values of one head, each [slot, dim]. A position is in slot `position mod ring`; positions from `split`
-// on are after the ring, in order, if there are slots after it.
-struct Slots {
-  const void *keys, *values;
-  int64_t ring, split, behind;
+// The keys and values of one head, in pages. A position is in page `table[position / tokens mod entries]`, in its slot
+// `position mod tokens`. Slots of a page follow each other, and pages are `stride` numbers apart.
+struct Pages {
+  const void *keys, *values;  // of page 0
+  const int32_t* table;
+  int64_t entries, tokens, stride, count;
 };
 
 // Queries of one key-value head: those of each token that share it, then those of the next token. Query `row` lies at
@@ -25,6 +26,7 @@ struct Queries {
   const float* first;
   int64_t rows, group, token, dim;
   int64_t position;  // of the first one's token; the other tokens follow
+  int64_t until;     // positions before it are seen even if they are later: the tokens of one picture see each other
 };
 
 struct Sight {
@@ -41,7 +43,7 @@ struct Mixed {
 struct Attention {
   const char* name;
   // The part of the span that begins at `from`. `scores` is room for [row, SPAN] floats.
-  void (*part[STORED_WAYS])(const Slots&, const Queries&, const Sight&, int64_t from, float* scores, const Mixed& out);
+  void (*part[STORED_WAYS])(const Pages&, const Queries&, const Sight&, int64_t from, float* scores, const Mixed& out);
   // Puts a later part to what is there.
   void (*join)(int64_t rows, int64_t dim, const Mixed& into, const Mixed& part);
   // Divides by the sums; out lies as queries do.
@@ -54,13 +56,12 @@ struct Seen {
   int64_t low, high;
 };
 
-static inline Seen seen_by(const Slots& at, const Queries& q, const Sight& sight, int64_t row) {
+static inline Seen seen_by(const Pages& at, const Queries& q, const Sight& sight, int64_t row) {
   const int64_t position = q.position + row / q.group;
   Seen seen = {position - sight.window + 1, position + 1};
+  if (seen.high < q.until) seen.high = q.until;
   // Never more than there is, whatever the numbers say.
-  const int64_t first = at.behind ? at.split - at.ring : seen.high - at.ring;
-  if (seen.low < first) seen.low = first;
+  if (seen.low < seen.high - at.entries * at.tokens) seen.low = seen.high - at.entries * at.tokens;
   if (seen.low < 0) seen.low = 0;
-  if (at.behind && seen.high > at.split + at.behind) seen.high = at.split + at.behind;
   return seen;
 }

@@ -1,6 +1,9 @@
 // Attention as XLA calls it, and Python's tests: checks, and the work cut into pieces for XLA's threads.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,53 +21,86 @@ constexpr int64_t kBlockRows = 64;           // queries that go through keys and
 constexpr int64_t kAloneWork = 250000;       // products of two numbers: fewer are done before another thread has woken
 constexpr int64_t kMostBytes = int64_t{8} << 20;  // of parts that wait to be joined
 
-// Rows whose caches lie in one array, [row, head, slot, dim].
-struct Cache {
-  const char *keys, *values;
-  int64_t slots;
+// A row's place in its context. Tokens from `count` on are padding.
+struct Place {
+  int32_t first, count, until;
 };
 
 struct Task {
   const Attention* variant;
   Stored stored;
-  int64_t rows, tokens, heads, kv_heads, dim, behind;
+  int64_t rows, tokens, heads, kv_heads, dim;
+  int64_t pages, page_tokens, entries;
   Sight sight;
   const float* queries;
-  const int32_t *first, *split;  // [row]
-  std::vector<Cache> caches;     // each has its equal share of the rows
+  const Place* places;   // [row]
+  const int32_t* table;  // [row, entry]
+  const char *keys, *values;  // [page, kv_head, slot, dim]
   float* out;
 
   int64_t group() const { return heads / kv_heads; }
   int64_t block_tokens() const { return group() < kBlockRows ? kBlockRows / group() : 1; }
   int64_t blocks() const { return (tokens + block_tokens() - 1) / block_tokens(); }
   int64_t pieces() const { return rows * kv_heads * blocks(); }
+  int64_t size() const { return stored == STORED_F32 ? 4 : 2; }  // of a number
+  int64_t of_head() const { return page_tokens * dim; }          // numbers of a page
+  int64_t real_tokens(int64_t row) const {
+    const int64_t count = places[row].count;
+    return count < 0 ? 0 : count < tokens ? count : tokens;
+  }
 };
 
 // Some tokens' queries of one key-value head.
 struct Piece {
-  Slots slots;
+  Pages pages;
   Queries queries;
   float* out;
   int64_t low, high;  // the positions that any of them sees
 };
 
+// A piece of a task. What is made of padding is zero, and is written here.
 Piece piece_of(const Task& task, int64_t index) {
   const int64_t block = index % task.blocks(), head = index / task.blocks() % task.kv_heads;
   const int64_t row = index / task.blocks() / task.kv_heads;
   const int64_t token = block * task.block_tokens();
   const int64_t some = task.tokens - token < task.block_tokens() ? task.tokens - token : task.block_tokens();
-  const int64_t each = task.rows / (int64_t)task.caches.size();
-  const Cache& cache = task.caches[row / each];
-  const int64_t at = (row % each * task.kv_heads + head) * cache.slots * task.dim * (task.stored == STORED_F32 ? 4 : 2);
+  const int64_t left = task.real_tokens(row) - token, real = left < 0 ? 0 : left < some ? left : some;
+  const int64_t at = head * task.of_head() * task.size();
   const int64_t to = ((row * task.tokens + token) * task.heads + head * task.group()) * task.dim;
   Piece piece;
-  piece.slots = {cache.keys + at, cache.values + at, cache.slots - task.behind, task.split[row], task.behind};
-  piece.queries = {task.queries + to, some * task.group(), task.group(), task.heads * task.dim, task.dim,
-                   task.first[row] + token};
+  piece.pages = {task.keys + at,   task.values + at,                task.table + row * task.entries, task.entries,
+                 task.page_tokens, task.kv_heads * task.of_head(), task.pages};
+  piece.queries = {task.queries + to,       real * task.group(),           task.group(),           task.heads * task.dim,
+                   task.dim,                (int64_t)task.places[row].first + token, task.places[row].until};
   piece.out = task.out + to;
-  piece.low = seen_by(piece.slots, piece.queries, task.sight, 0).low;
-  piece.high = seen_by(piece.slots, piece.queries, task.sight, piece.queries.rows - 1).high;
+  for (int64_t each = real; each < some; each++) {
+    memset(piece.out + each * task.heads * task.dim, 0, task.group() * task.dim * sizeof(float));
+  }
+  piece.low = piece.high = 0;
+  if (!real) return piece;
+  piece.low = seen_by(piece.pages, piece.queries, task.sight, 0).low;
+  piece.high = seen_by(piece.pages, piece.queries, task.sight, piece.queries.rows - 1).high;
   return piece;
+}
+
+// Writes new keys and values, [row, kv_head, token, dim], where the pages have their positions.
+void write(const Task& task, const char* new_keys, const char* new_values, char* keys, char* values) {
+  const int64_t bytes = task.dim * task.size(), page_bytes = task.kv_heads * task.of_head() * task.size();
+  for (int64_t row = 0; row < task.rows; row++) {
+    const int64_t real = task.real_tokens(row), first = task.places[row].first;
+    for (int64_t token = 0; token < real && first >= 0;) {
+      const int64_t position = first + token, slot = position % task.page_tokens;
+      const int64_t page = task.table[row * task.entries + position / task.page_tokens % task.entries];
+      const int64_t room = task.page_tokens - slot, some = real - token < room ? real - token : room;
+      for (int64_t head = 0; head < task.kv_heads && page >= 0 && page < task.pages; head++) {
+        const int64_t from = ((row * task.kv_heads + head) * task.tokens + token) * bytes;
+        const int64_t to = page * page_bytes + (head * task.page_tokens + slot) * bytes;
+        memcpy(keys + to, new_keys + from, some * bytes);
+        memcpy(values + to, new_values + from, some * bytes);
+      }
+      token += some;
+    }
+  }
 }
 
 int64_t spans_of(const Piece& piece) {
@@ -84,7 +120,7 @@ float* scratch(int64_t floats) {
 
 void one_span(const Task& task, const Piece& piece, int64_t span, float* scores, const Mixed& out) {
   const int64_t from = (piece.low / SPAN + span) * SPAN;
-  task.variant->part[task.stored](piece.slots, piece.queries, task.sight, from, scores, out);
+  task.variant->part[task.stored](piece.pages, piece.queries, task.sight, from, scores, out);
 }
 
 // A piece from its first span to its last.
@@ -172,98 +208,111 @@ bool stored_as(ffi::DataType dtype, Stored* stored) {
   return false;
 }
 
+const char* data_of(const ffi::AnyBuffer& array) { return static_cast<const char*>(array.untyped_data()); }
+
+// queries, places, table, keys, values; and, where something is written first: new keys, new values. Then keys and
+// values are results too, in the same memory.
 ffi::Error attention(int, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary attrs) {
-  enum { BEFORE = 3 };  // queries and positions, then caches
-  const auto given_window = attrs.get<int64_t>("window"), given_behind = attrs.get<int64_t>("behind");
-  const auto given_cap = attrs.get<float>("cap");
-  if (!given_window.has_value() || !given_behind.has_value() || !given_cap.has_value()) {
-    return wrong("expected the attributes window, behind and cap");
+  const auto window = attrs.get<int64_t>("window");
+  const auto cap = attrs.get<float>("cap");
+  if (!window.has_value() || !cap.has_value()) return wrong("expected the attributes window and cap");
+  const bool writes = args.size() == 7;
+  if ((!writes && args.size() != 5) || rets.size() != (writes ? 3u : 1u)) {
+    return wrong("expected queries, places, a table, keys, values and one result, or new keys and values too and three, "
+                 "found " + std::to_string(args.size()) + " arrays and " + std::to_string(rets.size()));
   }
-  const int64_t window = *given_window, behind = *given_behind;
-  const float cap = *given_cap;
-  if (args.size() < BEFORE || rets.size() != 1) {
-    return wrong("expected queries, positions, caches and one result, found " + std::to_string(args.size()) +
-                 " arrays and " + std::to_string(rets.size()));
-  }
-  const auto queries = args.get<ffi::AnyBuffer>(0), first = args.get<ffi::AnyBuffer>(1), split = args.get<ffi::AnyBuffer>(2);
+  ffi::AnyBuffer given[7] = {*args.get<ffi::AnyBuffer>(0), *args.get<ffi::AnyBuffer>(1), *args.get<ffi::AnyBuffer>(2),
+                             *args.get<ffi::AnyBuffer>(3), *args.get<ffi::AnyBuffer>(4),
+                             *args.get<ffi::AnyBuffer>(writes ? 5 : 0), *args.get<ffi::AnyBuffer>(writes ? 6 : 0)};
+  const ffi::AnyBuffer &queries = given[0], &places = given[1], &table = given[2], &keys = given[3], &values = given[4];
   auto out = rets.get<ffi::AnyBuffer>(0);
-  if (!queries.has_value() || queries->element_type() != ffi::DataType::F32 || !out.has_value() ||
-      (*out)->element_type() != ffi::DataType::F32) {
+  if (queries.element_type() != ffi::DataType::F32 || (*out)->element_type() != ffi::DataType::F32) {
     return wrong("expected queries and a result in f32");
   }
-  const Dims q = queries->dimensions(), to = (*out)->dimensions();
+  const Dims q = queries.dimensions(), to = (*out)->dimensions(), in = keys.dimensions(), at = table.dimensions();
   if (q.size() != 4 || q[0] < 1 || q[1] < 1 || q[2] < 1 || q[3] < 1 || q[3] % 16) {
     return wrong("expected queries [row, token, head, dim], dim a multiple of 16, found " + shape(q));
   }
   if (to.size() != 3 || to[0] != q[0] || to[1] != q[1] || to[2] != q[2] * q[3]) {
     return wrong("expected a result [row, token, head * dim] for queries " + shape(q) + ", found " + shape(to));
   }
-  for (const auto* each : {&first, &split}) {
-    if (!each->has_value() || (*each)->element_type() != ffi::DataType::S32) return wrong("expected positions in s32");
-    const Dims dims = (*each)->dimensions();
-    if (dims.size() != 1 || dims[0] != q[0]) {
-      return wrong("expected positions of " + std::to_string(q[0]) + " rows, found " + shape(dims));
-    }
+  const Dims placed = places.dimensions();
+  const bool whole = places.element_type() == ffi::DataType::S32 && table.element_type() == ffi::DataType::S32;
+  if (!whole) return wrong("expected places and a table in s32");
+  if (placed.size() != 2 || placed[0] != q[0] || placed[1] != 3) {
+    return wrong("expected places [" + std::to_string(q[0]) + ", 3], found " + shape(placed));
   }
-  const int64_t arrays = args.size() - BEFORE, caches = arrays / 2;
-  if (arrays % 2 || caches < 1 || q[0] % caches) {
-    return wrong("expected keys and values in equal shares of " + std::to_string(q[0]) + " rows, found " +
-                 std::to_string(arrays) + " arrays");
+  if (at.size() != 2 || at[0] != q[0] || at[1] < 1) {
+    return wrong("expected a table [" + std::to_string(q[0]) + ", entry], found " + shape(at));
   }
-  if (window < 1) return wrong("expected a window of 1 or more, found " + std::to_string(window));
-  if (!(cap >= 0)) return wrong("expected a cap that is not negative, found " + std::to_string(cap));
+  if (in.size() != 4 || in[0] < 1 || in[1] < 1 || q[2] % in[1] || in[2] < 1 || in[3] != q[3]) {
+    return wrong("expected keys [page, kv_head, slot, " + std::to_string(q[3]) + "] for queries " + shape(q) + ", found " +
+                 shape(in));
+  }
   Task task;
-  task.rows = q[0], task.tokens = q[1], task.heads = q[2], task.dim = q[3], task.behind = behind;
-  for (int64_t i = 0; i < 2 * caches; i++) {
-    const auto array = args.get<ffi::AnyBuffer>(BEFORE + i);
-    const std::string name = (i % 2 ? "values " : "keys ") + std::to_string(i / 2);
-    if (!array.has_value()) return wrong(name + " is no array");
-    const auto dims = array->dimensions();
-    if (dims.size() != 4 || dims[0] != q[0] / caches || dims[1] < 1 || q[2] % dims[1] || dims[2] < 1 ||
-        dims[3] != q[3]) {
-      return wrong("expected " + name + " [" + std::to_string(q[0] / caches) + ", kv_head, slot, " +
-                   std::to_string(q[3]) + "] for queries " + shape(q) + ", found " + shape(dims));
-    }
-    Stored stored;
-    if (!stored_as(array->element_type(), &stored)) return wrong("expected " + name + " in f32, f16 or bf16");
-    if (behind < 0 || behind >= dims[2]) {
-      return wrong("expected fewer slots behind the ring than there are, found " + std::to_string(behind) + " of " +
-                   std::to_string(dims[2]));
-    }
-    if (i == 0) task.stored = stored, task.kv_heads = dims[1];
-    const bool same = task.stored == stored && task.kv_heads == dims[1] && (i % 2 == 0 || task.caches.back().slots == dims[2]);
-    if (!same) return wrong("expected " + name + " as the keys before it are, found " + shape(dims));
-    const char* data = static_cast<const char*>(array->untyped_data());
-    if (i % 2) task.caches.back().values = data;
-    else task.caches.push_back({data, nullptr, dims[2]});
+  if (!stored_as(keys.element_type(), &task.stored)) return wrong("expected keys in f32, f16 or bf16");
+  if (values.element_type() != keys.element_type() || shape(values.dimensions()) != shape(in)) {
+    return wrong("expected values as the keys " + shape(in) + ", found " + shape(values.dimensions()));
   }
-  task.variant = attention_of(*chosen_variant());
-  task.sight = {window, cap};
-  task.queries = queries->typed_data<float>(), task.out = (*out)->typed_data<float>();
-  task.first = first->typed_data<int32_t>(), task.split = split->typed_data<int32_t>();
+  if (*window < 1) return wrong("expected a window of 1 or more, found " + std::to_string(*window));
+  if (!(*cap >= 0)) return wrong("expected a cap that is not negative, found " + std::to_string(*cap));
+  task.rows = q[0], task.tokens = q[1], task.heads = q[2], task.dim = q[3];
+  task.pages = in[0], task.kv_heads = in[1], task.page_tokens = in[2], task.entries = at[1];
+  task.variant = attention_of(*chosen_variant()), task.sight = {*window, *cap};
+  task.queries = queries.typed_data<float>(), task.out = (*out)->typed_data<float>();
+  task.places = reinterpret_cast<const Place*>(places.typed_data<int32_t>()), task.table = table.typed_data<int32_t>();
+  task.keys = data_of(keys), task.values = data_of(values);
+  if (writes) {
+    const std::string wanted = "[" + std::to_string(q[0]) + ", " + std::to_string(in[1]) + ", " + std::to_string(q[1]) +
+                               ", " + std::to_string(q[3]) + "]";
+    for (int i = 5; i < 7; i++) {
+      if (given[i].element_type() != keys.element_type() || shape(given[i].dimensions()) != wanted) {
+        return wrong("expected new keys and values " + wanted + " as the pages are, found " + shape(given[i].dimensions()));
+      }
+    }
+    char* same[2] = {static_cast<char*>((*rets.get<ffi::AnyBuffer>(1))->untyped_data()),
+                     static_cast<char*>((*rets.get<ffi::AnyBuffer>(2))->untyped_data())};
+    if (same[0] != task.keys || same[1] != task.values) return wrong("expected pages that are written in place");
+    write(task, data_of(given[5]), data_of(given[6]), same[0], same[1]);
+  }
   attend(&pool, pool.num_threads(), task, HOW_FITS);
+  return ffi::Error::Success();
+}
+
+// Memory that is not written to: the system gives a page of it when something is.
+ffi::Error vacant(int, ffi::ThreadPool, ffi::RemainingArgs, ffi::RemainingRets, ffi::Dictionary) {
   return ffi::Error::Success();
 }
 
 }  // namespace
 
 DEFINE_HANDLER(attention, attention, 0)
+DEFINE_HANDLER(vacant, vacant, 0)
 
 // The same by a variant, in this thread and without XLA, whole or span by span: how variants are compared. 0: done.
-// `sizes`: rows, tokens, heads, kv_heads, dim, slots, behind, window.
+// `sizes`: rows, tokens, heads, kv_heads, dim, pages, slots of a page, entries, window.
 EXPORTED int gemma_jax_attend(const char* variant, int stored, int apart, const int64_t* sizes, float cap,
-                              const float* queries, const int32_t* first, const int32_t* split, const void* keys,
+                              const float* queries, const int32_t* places, const int32_t* table, const void* keys,
                               const void* values, float* out) {
   const Variant* found = variant_named(variant);
   if (!found || stored < 0 || stored >= STORED_WAYS || sizes[4] % 16) return 1;
   Task task;
   task.variant = attention_of(*found), task.stored = (Stored)stored;
   task.rows = sizes[0], task.tokens = sizes[1], task.heads = sizes[2], task.kv_heads = sizes[3], task.dim = sizes[4];
-  task.behind = sizes[6], task.sight = {sizes[7], cap};
-  task.queries = queries, task.first = first, task.split = split, task.out = out;
-  task.caches.push_back({static_cast<const char*>(keys), static_cast<const char*>(values), sizes[5]});
+  task.pages = sizes[5], task.page_tokens = sizes[6], task.entries = sizes[7], task.sight = {sizes[8], cap};
+  task.queries = queries, task.places = reinterpret_cast<const Place*>(places), task.table = table, task.out = out;
+  task.keys = static_cast<const char*>(keys), task.values = static_cast<const char*>(values);
   attend(nullptr, 1, task, apart ? HOW_APART : HOW_WHOLE);
   return 0;
+}
+
+// Gives the whole pages of the system between two addresses back to it. They read as zeros when they are used again.
+EXPORTED void gemma_jax_give_back(char* from, char* to) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = ((uintptr_t)from + page - 1) / page * page, end = (uintptr_t)to / page * page;
+#if defined(__linux__)
+  if (begin < end) madvise((void*)begin, end - begin, MADV_DONTNEED);
+#endif
 }
 
 }  // namespace attending

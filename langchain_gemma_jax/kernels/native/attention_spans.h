@@ -26,16 +26,15 @@ INLINE float exp_of_one(float x) {
   return out[0];
 }
 
-// Positions that follow each other in memory too.
+// Positions that follow each other in memory too: `offset` numbers after those of page 0.
 struct Run {
-  int64_t slot, count;
+  int64_t offset, count;
 };
 
-INLINE Run run_at(const Slots& at, int64_t position, int64_t end) {
-  if (at.behind && position >= at.split) return {at.ring + position - at.split, end - position};
-  if (at.behind) end = least(end, at.split);
-  const int64_t slot = position % at.ring;
-  return {slot, least(end - position, at.ring - slot)};
+INLINE Run run_at(const Pages& at, int64_t position, int64_t end, int64_t dim) {
+  const int64_t slot = position % at.tokens, page = at.table[position / at.tokens % at.entries];
+  const int64_t real = page >= 0 && page < at.count ? page : 0;
+  return {real * at.stride + slot * dim, least(end - position, at.tokens - slot)};
 }
 
 INLINE const float* query(const Queries& q, int64_t row) {
@@ -162,7 +161,7 @@ INLINE void softmax(float* scores, int64_t first, int64_t last, int64_t low, int
 }
 
 template <class D>
-void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, float* scores, const Mixed& out) {
+void part(const Pages& at, const Queries& q, const Sight& sight, int64_t from, float* scores, const Mixed& out) {
   typedef typename D::T T;
   const int64_t low = most(seen_by(at, q, sight, 0).low, from);
   const int64_t all_high = seen_by(at, q, sight, q.rows - 1).high, high = least(all_high, from + SPAN);
@@ -173,9 +172,9 @@ void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, f
   const bool alone = q.rows <= MOST_ALONE;
   const int64_t some = most(1, NEAR_BYTES / (q.dim * (int64_t)sizeof(T)));
   for (int64_t position = low; position < high;) {
-    const Run run = run_at(at, position, least(position + some, high));
-    const T* keys = (const T*)at.keys + run.slot * q.dim;
-    const T* soon = alone ? (const T*)at.values + run.slot * q.dim : 0;
+    const Run run = run_at(at, position, least(position + some, high), q.dim);
+    const T* keys = (const T*)at.keys + run.offset;
+    const T* soon = alone ? (const T*)at.values + run.offset : 0;
     float* to = scores + (position - from);
     int64_t row = 0;
     for (; row + 2 < q.rows; row += 4) scores_of_rows<D, 4>(q, row, keys, run.count, to, soon);
@@ -190,13 +189,13 @@ void part(const Slots& at, const Queries& q, const Sight& sight, int64_t from, f
   }
   memset(out.values, 0, (size_t)(q.rows * q.dim) * sizeof(float));
   for (int64_t position = low; position < high;) {
-    const Run run = run_at(at, position, least(position + some, high));
-    const T* values = (const T*)at.values + run.slot * q.dim;
+    const Run run = run_at(at, position, least(position + some, high), q.dim);
+    const T* values = (const T*)at.values + run.offset;
     const float* shares = scores + (position - from);
     Soon soon = {0, 0};
     if (alone && position + SPAN < all_high) {  // the next span's keys
-      const Run next = run_at(at, position + SPAN, least(position + SPAN + run.count, all_high));
-      soon = {(const char*)((const T*)at.keys + next.slot * q.dim), next.count * q.dim * (int64_t)sizeof(T)};
+      const Run next = run_at(at, position + SPAN, least(position + SPAN + run.count, all_high), q.dim);
+      soon = {(const char*)((const T*)at.keys + next.offset), next.count * q.dim * (int64_t)sizeof(T)};
     }
     int64_t row = 0;
     for (; row + 2 < q.rows; row += 4) values_of_rows<D, 4>(q, row, shares, values, run.count, out.values, soon);

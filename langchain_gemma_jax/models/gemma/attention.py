@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from langchain_gemma_jax.kernels import fused_ops
+from langchain_gemma_jax.kernels.attention import Places, can_attend, write_and_attend
 from langchain_gemma_jax.kernels.attention import attend as attend_by_kernel
-from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig
 from langchain_gemma_jax.models.gemma.norms import rms_norm, soft_cap, with_derivative
 from langchain_gemma_jax.models.gemma.rope import rotate
 from langchain_gemma_jax.models.seams import kv_cache
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV
+from langchain_gemma_jax.models.seams.kv_cache import LayerKV
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Layer
@@ -36,10 +34,6 @@ class VisibleKV:
     keys: jax.Array  # [row, kv_head, slot, head_dim]
     values: jax.Array  # [row, kv_head, slot, head_dim]
     positions: jax.Array  # [row, slot]; negative: an empty slot
-    # The order of positions, for kernels: those from `split [row]` on are in order in the last `appended` slots, if
-    # there are any; each of the others is in slot `position mod ring`. None: there is no such order.
-    split: jax.Array | None = None
-    appended: int = field(default=0, metadata={"static": True})
 
 
 def project(
@@ -113,112 +107,85 @@ def _split_heads(
     return queries, rotate(keys, sin_cos).swapaxes(1, 2), values.swapaxes(1, 2)
 
 
-def remember(
-    layer: LayerConfig,
-    cache: LayerKV,
-    keys: jax.Array,
-    values: jax.Array,
-    start: jax.Array,
-    count: jax.Array,
-    *,
-    in_loop: bool = False,
-) -> tuple[LayerKV, VisibleKV]:
-    """Write the chunk's keys and values; return the new cache, and the keys and values that the chunk may attend to."""
-    tokens, size = keys.shape[2], cache.keys.shape[2]
-    if layer.window is None or tokens == 1:
-        cache = kv_cache.write_span(cache, keys, values, jnp.mod(start, size), in_loop=in_loop)
-        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size), start)
-    if tokens <= STEP_SLACK:
-        cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
-        return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + tokens, size), start)
-    # A long chunk would overwrite positions in the ring that its own first tokens still see: so attend to the old ring
-    # and the chunk, and write after that.
-    dtype = cache.keys.dtype
-    chunk_positions = start[:, None] + jnp.arange(tokens)[None, :]
-    seen = VisibleKV(
-        keys=jnp.concatenate([cache.keys, keys.astype(dtype)], axis=2),
-        values=jnp.concatenate([cache.values, values.astype(dtype)], axis=2),
-        positions=jnp.concatenate([kv_cache.slot_positions(start, size), chunk_positions], axis=1),
-        split=start,
-        appended=tokens,
-    )
-    return kv_cache.rewrite_ring(cache, keys, values, start, count), seen
-
-
-def remember_medium(
-    layer: LayerConfig, cache: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
-) -> tuple[LayerKV, VisibleKV]:
-    """Write a medium's keys and values like ``remember``, but no padding: it may reach beyond the cache's end."""
-    if layer.window is not None:
-        return remember(layer, cache, keys, values, start, count)
-    cache = kv_cache.rewrite_ring(cache, keys, values, start, count)
-    return cache, VisibleKV(cache.keys, cache.values, kv_cache.slot_positions(start + count, cache.keys.shape[2]))
-
-
 def chunk_alone(keys: jax.Array, values: jax.Array, count: jax.Array, dtype: str) -> VisibleKV:
     """Return the keys and values of a chunk without a cache: the chunk itself, without its padding."""
     at = jnp.arange(keys.shape[2])[None, :]
     return VisibleKV(keys.astype(dtype), values.astype(dtype), jnp.where(at < count[:, None], at, -1))
 
 
-def is_by_kernel(tokens: int, layer: LayerConfig, dtype: np.dtype[np.generic], recipe: Recipe) -> bool:
-    """Return True if a kernel attends, for a chunk of ``tokens`` tokens and a cache of this dtype."""
-    return recipe.attention.form(tokens) is AttentionForm.KERNEL and can_attend(layer.head_dim, dtype)
+def is_by_kernel(head_dim: int, recipe: Recipe) -> bool:
+    """Return True if a kernel attends, and follows the tables of pages; otherwise XLA gathers them."""
+    return recipe.attention is AttentionForm.KERNEL and can_attend(head_dim, jnp.dtype(recipe.kv_dtype))
 
 
-def attend_all(
+New: TypeAlias = tuple[jax.Array, jax.Array] | None
+"""A chunk's keys and values ``[row, kv_head, token, head_dim]``, to be written; None: the layer has none of its own."""
+
+
+def attend_in_pages(
     queries: jax.Array,
-    positions: jax.Array,
-    seen: Sequence[VisibleKV],
+    places: Places,
+    table: jax.Array,
+    pages: LayerKV,
+    new: New,
     config: ModelConfig,
     layer: LayerConfig,
     recipe: Recipe,
-) -> jax.Array:
-    """Attend for rows in several caches: each of ``seen`` has an equal share of the rows, in order."""
-    in_order = all(what.split is not None for what in seen)
-    if in_order and is_by_kernel(queries.shape[1], layer, seen[0].keys.dtype, recipe):
-        return _by_kernel(queries, positions, tuple(seen), config, layer, recipe)
-    return _by_products(queries, positions, tuple(seen), config, layer, recipe)
+) -> tuple[jax.Array, LayerKV]:
+    """Write a chunk's keys and values, and attend from its queries ``[row, token, head, head_dim]``.
 
-
-_Seen: TypeAlias = tuple[VisibleKV, ...]
+    Return ``[row, token, heads * head_dim]`` and the pages. What is made of padding has no meaning.
+    """
+    way = _by_kernel if is_by_kernel(layer.head_dim, recipe) else _by_products
+    return way(queries, places, table, pages, new, config, layer, recipe)
 
 
 def _by_products(
-    queries: jax.Array, positions: jax.Array, seen: _Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
-) -> jax.Array:
-    shares = zip(jnp.split(queries, len(seen)), jnp.split(positions, len(seen)), seen, strict=True)
-    return jnp.concatenate([attend(q, at, what, config, layer, recipe) for q, at, what in shares])
+    queries: jax.Array,
+    places: Places,
+    table: jax.Array,
+    pages: LayerKV,
+    new: New,
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+) -> tuple[jax.Array, LayerKV]:
+    if new is not None:
+        pages = kv_cache.write(pages, table, *new, places.first, places.count)
+    end = jnp.maximum(places.first + places.count, places.until)
+    seen = VisibleKV(*kv_cache.gather(pages, table, end))
+    positions = places.first[:, None] + jnp.arange(queries.shape[1])[None, :]
+    return attend(queries, positions, seen, config, layer, recipe, places.until), pages
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+@partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7))
 def _by_kernel(
-    queries: jax.Array, positions: jax.Array, seen: _Seen, config: ModelConfig, layer: LayerConfig, recipe: Recipe
-) -> jax.Array:
+    queries: jax.Array,
+    places: Places,
+    table: jax.Array,
+    pages: LayerKV,
+    new: New,
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+) -> tuple[jax.Array, LayerKV]:
     del recipe
-    return attend_by_kernel(
-        queries,
-        positions[:, 0],
-        jnp.concatenate([what.split for what in seen if what.split is not None]),
-        [(what.keys, what.values) for what in seen],
-        appended=seen[0].appended,
-        window=layer.window,
-        cap=config.attention_softcap,
-    )
+    window, cap = layer.window, config.attention_softcap
+    arrays = (pages.keys, pages.values)
+    if new is None:
+        return attend_by_kernel(queries, places, table, arrays, window=window, cap=cap), pages
+    mixed, keys, values = write_and_attend(queries, places, table, arrays, new, window=window, cap=cap)
+    return mixed, LayerKV(keys, values)
 
 
 @_by_kernel.defjvp
 def _derivative(
-    config: ModelConfig,
-    layer: LayerConfig,
-    recipe: Recipe,
-    primals: tuple[jax.Array, jax.Array, _Seen],
-    tangents: tuple[jax.Array, jax.Array, _Seen],
-) -> tuple[jax.Array, jax.Array]:
-    def plain(queries: jax.Array, positions: jax.Array, seen: _Seen) -> jax.Array:
-        return _by_products(queries, positions, seen, config, layer, recipe)
+    config: ModelConfig, layer: LayerConfig, recipe: Recipe, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    def plain(*given: Any) -> tuple[jax.Array, LayerKV]:
+        return _by_products(*given, config, layer, recipe)
 
-    result: tuple[jax.Array, jax.Array] = jax.jvp(plain, primals, tangents)
+    result: tuple[Any, Any] = jax.jvp(plain, primals, tangents)
     return result
 
 
@@ -233,7 +200,7 @@ def attend(
 ) -> jax.Array:
     """Attend from queries at ``positions [row, token]`` to the visible keys: ``[row, token, heads * head_dim]``.
 
-    With ``until [row]``, a query also sees later positions, up to there.
+    ``until [row]``: a query also sees later positions, up to there.
     """
     rows, tokens, heads, head_dim = queries.shape
     group = heads // layer.kv_heads
@@ -275,15 +242,11 @@ def _visible(
     ``both_ways``: it sees later positions too, within the window. ``until``: it sees all later positions up to there.
     """
     key_at, query_at = key_at[:, None, :], query_at[:, :, None]
-    if until is not None:
-        there = jnp.broadcast_to(
-            (key_at >= 0) & (key_at < until[:, None, None]), (*query_at.shape[:2], key_at.shape[2])
-        )
-        return there if window is None else there & (key_at > query_at - window)
     if both_ways:
         there = jnp.broadcast_to(key_at >= 0, (query_at.shape[0], query_at.shape[1], key_at.shape[2]))
         return there if window is None else there & (jnp.abs(key_at - query_at) < window)
-    visible = (key_at >= 0) & (key_at <= query_at)
+    last = query_at if until is None else jnp.maximum(query_at, until[:, None, None] - 1)
+    visible = (key_at >= 0) & (key_at <= last)
     return visible if window is None else visible & (key_at > query_at - window)
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.configuration.division import Section, kv_heads, query_heads
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig, ModelConfig
-from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward, logits
 from langchain_gemma_jax.models.gemma.gemma_facts import GemmaFacts, numbers_at_work
 from langchain_gemma_jax.models.gemma.teamwork import LookUp, Teamwork
 from langchain_gemma_jax.models.seams.architecture import Made
@@ -55,12 +55,12 @@ class DividedGemma(GemmaFacts):
         tokens: jax.Array,
         start: jax.Array,
         count: jax.Array,
-        caches: tuple[KVCache, ...],
+        cache: KVCache,
         keep: jax.Array | None,
         medium: SoftChunk | None = None,
-    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+    ) -> tuple[jax.Array, KVCache]:
         """Read a chunk of text, or a medium that is whole on each device, with each device's parts of the arrays."""
-        team, cache = self._team(recipe), (self._cache_partitions(caches[0]),) * len(caches)
+        team, partitions = self._team(recipe), self._cache_partitions(cache)
         vectors = None if medium is None else medium.vectors
 
         def of_a_device(
@@ -68,22 +68,22 @@ class DividedGemma(GemmaFacts):
             tokens: jax.Array,
             start: jax.Array,
             count: jax.Array,
-            caches: tuple[KVCache, ...],
+            cache: KVCache,
             keep: jax.Array | None,
             vectors: jax.Array | None,
-        ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+        ) -> tuple[jax.Array, KVCache | None]:
             own = self.config_of_a_device
             chunk = None if medium is None or vectors is None else SoftChunk(vectors, medium.sight)
-            return forward_apart(params, own, recipe, tokens, start, count, caches, keep, team, chunk)
+            return forward(params, own, recipe, tokens, start, count, cache, keep, team, chunk)
 
         shared = jax.shard_map(
             of_a_device,
             mesh=self.where.mesh,
-            in_specs=(self._partitions(recipe), WHOLE, WHOLE, WHOLE, cache, WHOLE, WHOLE),
-            out_specs=(WHOLE, cache),
+            in_specs=(self._partitions(recipe), WHOLE, WHOLE, WHOLE, partitions, WHOLE, WHOLE),
+            out_specs=(WHOLE, partitions),
             check_vma=False,
         )
-        result: tuple[jax.Array, tuple[KVCache, ...]] = shared(params, tokens, start, count, caches, keep, vectors)
+        result: tuple[jax.Array, KVCache] = shared(params, tokens, start, count, cache, keep, vectors)
         return result
 
     def read_medium(
@@ -99,8 +99,7 @@ class DividedGemma(GemmaFacts):
     ) -> tuple[jax.Array, KVCache]:
         padding = jnp.full(vectors.shape[:2], self.config.pad_id)
         medium = SoftChunk(vectors, self.encoders[encoder].sight)
-        hidden, (cache,) = self.forward(params, recipe, padding, start, count, (cache,), keep, medium)
-        return hidden, cache
+        return self.forward(params, recipe, padding, start, count, cache, keep, medium)
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
         name = "embed" if self.config.tied_head else "head"
@@ -161,7 +160,7 @@ class DividedGemma(GemmaFacts):
             partition: Any = self.where.partition_of_cache(layer.keys.shape, AXES)
             return LayerKV(partition, partition)
 
-        return tuple(of(layer) for layer in cache)
+        return KVCache(tuple(of(layer) for layer in cache.layers), WHOLE, WHOLE)  # type: ignore[arg-type]
 
 
 class MeshTeamwork(Teamwork):

@@ -11,7 +11,7 @@ would copy them in each step on CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -19,17 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from langchain_gemma_jax.kernels.attention import Places
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
-from langchain_gemma_jax.models.gemma.attention import (
-    VisibleKV,
-    attend,
-    attend_all,
-    chunk_alone,
-    is_by_kernel,
-    project,
-    remember,
-    remember_medium,
-)
+from langchain_gemma_jax.models.gemma.attention import New, attend, attend_in_pages, chunk_alone, project
 from langchain_gemma_jax.models.gemma.feed_forward import feed_forward, per_layer_input
 from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_cap
 from langchain_gemma_jax.models.gemma.rope import rotation
@@ -63,34 +55,16 @@ def forward(
     tokens: jax.Array,  # [row, token] int32
     start: jax.Array,  # [row] int32: tokens already in the cache
     count: jax.Array,  # [row] int32: tokens of this chunk that are real; the rest is padding
-    cache: KVCache,
+    cache: KVCache | None,  # None: an embedding model, which reads a text in one chunk
     keep: jax.Array | None = None,  # [row] int32: only this token's output is wanted
-) -> tuple[jax.Array, KVCache]:
+    team: Teamwork = ALONE,
+    medium: SoftChunk | None = None,
+) -> tuple[jax.Array, KVCache | None]:
     """Read a chunk; return the normed hidden states ``[row, token, width]`` and the cache with the chunk added.
 
     With ``keep``, return one token per row: the rest of the chunk then skips the layers that own no KV.
-    ``start + tokens.shape[1]`` must not pass the capacity of the cache.
-    """
-    hidden, (cache,) = forward_apart(params, config, recipe, tokens, start, count, (cache,), keep)
-    return hidden, cache
-
-
-def forward_apart(
-    params: Params,
-    config: ModelConfig,
-    recipe: Recipe,
-    tokens: jax.Array,  # [row, token] int32
-    start: jax.Array,  # [row] int32
-    count: jax.Array,  # [row] int32
-    caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
-    keep: jax.Array | None = None,  # [row] int32
-    team: Teamwork = ALONE,
-    medium: SoftChunk | None = None,
-) -> tuple[jax.Array, tuple[KVCache, ...]]:
-    """Run ``forward`` on rows in several caches, so that rows can share a step without a copy.
-
     Where devices divide the matrices, each runs this with its parts, and ``team`` has their collective operations.
-    With a ``medium``, its vectors are read and ``tokens`` are ignored; its padding may reach beyond the cache's end.
+    With a ``medium``, its vectors are read and ``tokens`` are ignored.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
     real = count[0] if tokens.shape[0] == 1 < tokens.shape[1] else None  # rows of products that are no padding
@@ -98,8 +72,9 @@ def forward_apart(
     turns = _Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
-    new = [list(cache) for cache in caches]
-    seen: dict[int, list[VisibleKV]] = {}
+    end = start + count
+    pages = None if cache is None else list(cache.layers)
+    first = start  # position of the first query of each row
 
     form, eps = recipe.between, config.norm_eps
     h = rms_norm(x, layers[0]["attn_norm"], eps, form)
@@ -108,19 +83,17 @@ def forward_apart(
         if index == first_without_kv and keep is not None:
             x, h, positions = _only(keep, x), _only(keep, h), _only(keep, positions)
             signals = None if signals is None else _only(keep, signals)
-            turns, keep, real = _Rotations(positions), None, None
+            turns, first, keep, real = _Rotations(positions), first + keep, None, None
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer), real)
-        if keys is not None and values is not None:
-            seen[index] = []
-            for number, (k, v, s, c) in enumerate(_shares(len(caches), keys, values, start, count)):
-                new[number][index], what = _remembered(config, recipe, layer, new[number][index], k, v, s, c, medium)
-                seen[index].append(what)
+        new = None if keys is None or values is None else (keys, values)
         source = index if layer.kv_from is None else layer.kv_from
-        if medium is None:
-            mixed = attend_all(queries, positions, seen[source], config, layer, recipe)
+        if cache is None or pages is None:
+            mixed = _attend_alone(queries, positions, new, count, config, layer, recipe)
         else:
-            end = start + count if medium.sees_all_in(layer) else None
-            mixed = attend(queries, positions, seen[source][0], config, layer, recipe, end)
+            until = end if medium is not None and medium.sees_all_in(layer) else jnp.zeros_like(end)
+            places = Places(first, jnp.clip(end - first, 0, queries.shape[1]), until)
+            table, owned = cache.table(layer), cast("LayerKV", pages[source])
+            mixed, pages[source] = attend_in_pages(queries, places, table, owned, new, config, layer, recipe)
         h = linear(team.gather_input(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
@@ -142,7 +115,7 @@ def forward_apart(
             x = x * weights["scale"]
         h = rms_norm(x, to_come, eps, form)
 
-    return h, tuple(tuple(cache) for cache in new)
+    return h, None if cache is None or pages is None else cache.with_layers(tuple(pages))
 
 
 def _embedded(
@@ -159,26 +132,19 @@ def _embedded(
     return x, _per_layer_signals(params, config, recipe, rows.get("ple_embed"), x)
 
 
-def _remembered(
-    config: ModelConfig,
-    recipe: Recipe,
-    layer: LayerConfig,
-    old: LayerKV | None,
-    keys: jax.Array,
-    values: jax.Array,
-    start: jax.Array,
+def _attend_alone(
+    queries: jax.Array,
+    positions: jax.Array,
+    new: New,
     count: jax.Array,
-    medium: SoftChunk | None,
-) -> tuple[LayerKV | None, VisibleKV]:
-    """Return a layer's cache with the chunk added, and the keys and values that the chunk may attend to."""
-    if config.embedding is not None:  # an embedding model reads a text in one chunk, without a cache
-        return old, chunk_alone(keys, values, count, recipe.kv_dtype)
-    cache = cast("LayerKV", old)
-    if medium is not None:
-        return remember_medium(layer, cache, keys, values, start, count)
-    by_kernel = is_by_kernel(keys.shape[2], layer, jnp.dtype(recipe.kv_dtype), recipe)
-    in_loop = recipe.write_in_loop and not by_kernel
-    return remember(layer, cache, keys, values, start, count, in_loop=in_loop)
+    config: ModelConfig,
+    layer: LayerConfig,
+    recipe: Recipe,
+) -> jax.Array:
+    """Attend from a text to itself, as embedding models do."""
+    keys, values = cast("tuple[jax.Array, jax.Array]", new)
+    seen = chunk_alone(keys, values, count, recipe.kv_dtype)
+    return attend(queries, positions, seen, config, layer, recipe)
 
 
 def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
@@ -218,11 +184,6 @@ def _per_layer_signals(
         return context
     identity = rows.reshape(shape) * _rounded(ple.width**0.5, recipe)
     return jnp.multiply(context + identity, 2.0**-0.5)
-
-
-def _shares(count: int, *arrays: jax.Array) -> Iterator[tuple[jax.Array, ...]]:
-    """Yield the arrays' rows in ``count`` equal parts: the first part of each array, then the second of each, ..."""
-    return zip(*(jnp.split(array, count) for array in arrays), strict=True)
 
 
 def _only(keep: jax.Array, x: jax.Array) -> jax.Array:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.models.gemma.divided_gemma import DividedGemma
-from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward, logits
 from langchain_gemma_jax.models.gemma.gemma_facts import GemmaFacts
 from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from langchain_gemma_jax.models.seams.architecture import Architecture
@@ -32,10 +32,11 @@ class Gemma(GemmaFacts):
         tokens: jax.Array,
         start: jax.Array,
         count: jax.Array,
-        caches: tuple[KVCache, ...],
+        cache: KVCache,
         keep: jax.Array | None,
-    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        return forward_apart(params, self.config, recipe, tokens, start, count, caches, keep)
+    ) -> tuple[jax.Array, KVCache]:
+        hidden, cache_ = forward(params, self.config, recipe, tokens, start, count, cache, keep)
+        return hidden, cast("KVCache", cache_)
 
     def read_medium(
         self,
@@ -48,14 +49,10 @@ class Gemma(GemmaFacts):
         cache: KVCache,
         keep: jax.Array,
     ) -> tuple[jax.Array, KVCache]:
-        medium, padding = (
-            SoftChunk(vectors, self.encoders[encoder].sight),
-            jnp.full(vectors.shape[:2], self.config.pad_id),
-        )
-        hidden, (cache,) = forward_apart(
-            params, self.config, recipe, padding, start, count, (cache,), keep, medium=medium
-        )
-        return hidden, cache
+        medium = SoftChunk(vectors, self.encoders[encoder].sight)
+        padding = jnp.full(vectors.shape[:2], self.config.pad_id)
+        found = forward(params, self.config, recipe, padding, start, count, cache, keep, medium=medium)
+        return found[0], cast("KVCache", found[1])
 
     def embed(self, params: Any, recipe: Recipe, tokens: jax.Array, count: jax.Array) -> jax.Array:
         return text_vectors(params, self.config, recipe, tokens, count)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX
 from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig
-from langchain_gemma_jax.models.gemma.forward import Params, forward_apart
+from langchain_gemma_jax.models.gemma.forward import Params, forward
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
@@ -22,8 +22,7 @@ def text_vectors(
     count: jax.Array,  # [row] int32: tokens that are real; the rest is padding. 0: the whole row is padding
 ) -> jax.Array:
     """Return the embeddings of whole texts, one per row: float32 ``[row, width]``. Padding changes no result."""
-    nothing_kept = (None,) * len(config.layers)
-    hidden, _ = forward_apart(params, config, recipe, tokens, jnp.zeros_like(count), count, (nothing_kept,))
+    hidden, _ = forward(params, config, recipe, tokens, jnp.zeros_like(count), count, None)
     real = (jnp.arange(tokens.shape[1])[None, :] < count[:, None])[:, :, None]
     vectors = jnp.sum(jnp.where(real, hidden, 0.0), axis=1) / jnp.maximum(count, 1)[:, None].astype(jnp.float32)
     embedding = config.embedding or EmbeddingConfig()

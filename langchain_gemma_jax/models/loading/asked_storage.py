@@ -10,10 +10,8 @@ from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.quantise import quantised
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
-from langchain_gemma_jax.models.seams.recipe import Attention, AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN, Storage
-
-BY_KERNEL = Attention(AttentionForm.KERNEL, AttentionForm.KERNEL)
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class AskedStorage:
 
         XLA's results for several rows can differ in their last bits from those for one row.
         """
-        by_kernels = recipe.attention == BY_KERNEL and recipe.between is BetweenForm.KERNEL
+        by_kernels = recipe.attention is AttentionForm.KERNEL and recipe.between is BetweenForm.KERNEL
         if self.activations is not None or by_kernels or not recipe.storage.dense:
             return self
         return replace(self, default_activations="float32")
@@ -94,4 +92,4 @@ def exact(recipe: Recipe) -> Recipe:
     """
     if not recipe.storage.rounds_by_kernel:
         return recipe
-    return replace(recipe, attention=BY_KERNEL, between=BetweenForm.KERNEL)
+    return replace(recipe, attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL)

@@ -5,7 +5,7 @@ measurements are stored. It may import ``models.weights``, ``models.configuratio
 """
 
 from langchain_gemma_jax.models.recipes.choose import choose_recipe
-from langchain_gemma_jax.models.seams.recipe import Attention, AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Form, Plan
 
-__all__ = ["Attention", "AttentionForm", "BetweenForm", "Form", "Plan", "Recipe", "choose_recipe"]
+__all__ = ["AttentionForm", "BetweenForm", "Form", "Plan", "Recipe", "choose_recipe"]

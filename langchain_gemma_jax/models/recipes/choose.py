@@ -10,10 +10,9 @@ import jax
 from langchain_gemma_jax.kernels.library import kernels
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.recipes.probe import probe
-from langchain_gemma_jax.models.recipes.probe_attention import probe_attention
 from langchain_gemma_jax.models.recipes.probe_between import probe_between
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
-from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, Recipe
 
 _lock = threading.Lock()
 _chosen: dict[tuple[str, str], Recipe] = {}
@@ -49,11 +48,10 @@ def _choose(backend: str, dtype: str) -> Recipe:
                 fast = ours.run and ours.variant != "portable"
                 measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)
                 if ours.run:
-                    attention, both = probe_attention(dtype, kernels_are_fast=fast)
-                    between = probe_between()
-                    measured = dataclasses.replace(measured, attention=attention, between=between)
-                    complete = complete and both
+                    # Kernels follow the tables of pages; XLA would gather what is in them first.
+                    measured = dataclasses.replace(
+                        measured, attention=AttentionForm.KERNEL, between=probe_between()
+                    )
                 remember(measured, complete=complete)
                 return measured
-    pairs, in_loop = default.attention_pairs, default.write_in_loop
-    return dataclasses.replace(known, attention_pairs=pairs, write_in_loop=in_loop)
+    return dataclasses.replace(known, attention_pairs=default.attention_pairs)

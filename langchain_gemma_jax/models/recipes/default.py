@@ -25,7 +25,7 @@ def default_recipe(dtype: str, backend: str, jax_version: str = jax.__version__)
         layers = embed = Plan(one_row=Form.PAD_ROWS)
     if old and dtype != "float16":  # eight rows in less than half the time of any other form
         embed = Plan(few_rows=Form.WEIGHTS_FIRST)
-    return Recipe(dtype, layers, embed, attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
+    return Recipe(dtype, layers, embed, attention_pairs=CPU_ATTENTION_PAIRS)
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ import jax
 
 from langchain_gemma_jax.config import cache_dir
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.seams.recipe import Attention, AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import Form, Plan
 from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, open_folder
@@ -60,9 +60,8 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
     """
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
-    attention = {"few": recipe.attention.few.value, "many": recipe.attention.many.value}
     text = json.dumps(
-        {"dtype": recipe.dtype, "complete": complete, **plans, "attention": attention, "between": recipe.between.value}
+        {"dtype": recipe.dtype, "complete": complete, **plans, "attention": recipe.attention.value, "between": recipe.between.value}
     )
     with contextlib.suppress(OSError, UnsafeFolderError):
         write_whole(_open(path), path.name, text.encode() + b"\n")
@@ -96,7 +95,7 @@ def _to_json(plan: Plan) -> dict[str, object]:
 def _from_json(value: Mapping[str, object], dtype: str) -> Recipe:
     if value["dtype"] != dtype:
         raise ValueError(f"expected a recipe for {dtype}")
-    layers, embed, attention = _plan(value["layers"]), _plan(value["embed"]), _attention(value["attention"])
+    layers, embed, attention = _plan(value["layers"]), _plan(value["embed"]), AttentionForm(str(value["attention"]))
     return Recipe(dtype, layers, embed, attention, BetweenForm(str(value["between"])), source="disk")
 
 
@@ -110,12 +109,6 @@ def _plan(value: object) -> Plan:
     if not isinstance(kernel_rows, int) or not 0 < kernel_rows <= Plan.kernel_rows:
         raise ValueError(f"kernel_rows is a number up to {Plan.kernel_rows}")
     return Plan(out_first, Form(value["one_row"]), Form(value["few_rows"]), Form(value["many_rows"]), kernel_rows)
-
-
-def _attention(value: object) -> Attention:
-    if not isinstance(value, dict):
-        raise TypeError("ways to attend are an object")
-    return Attention(AttentionForm(value["few"]), AttentionForm(value["many"]))
 
 
 def _cpu_features() -> str:

@@ -102,8 +102,6 @@ class Architecture(ABC):
     ) -> tuple[jax.Array, KVCache]:
         """Read one medium; return the output of the kept token ``[1, 1, width]``, and the cache with the whole medium.
 
-        Padding may reach beyond the cache's end.
-
         Raises:
             TypeError: the architecture has no encoders.
         """
@@ -137,10 +135,10 @@ class Architecture(ABC):
         tokens: jax.Array,  # [row, token] int32
         start: jax.Array,  # [row] int32: tokens already in the cache
         count: jax.Array,  # [row] int32: tokens of this chunk that are real; the rest is padding
-        caches: tuple[KVCache, ...],  # each holds its equal share of the rows, in order
+        cache: KVCache,
         keep: jax.Array | None,  # [row] int32: only this token's output is wanted
-    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
-        """Read a chunk; return an output for each token ``[row, token, width]``, and the caches with the chunk added.
+    ) -> tuple[jax.Array, KVCache]:
+        """Read a chunk; return an output for each token ``[row, token, width]``, and the cache with the chunk added.
 
         Padding changes no result and is not seen later. With ``keep``, the output is ``[row, 1, width]``.
         """

@@ -1,18 +1,16 @@
-"""The key-value cache that the forward pass reads and writes: one pair of arrays per layer.
+"""Keys and values in pages: one pool for all conversations of a model, and tables of the pages that each row has.
 
-A global layer keeps every position, so its slot *is* the position. A local layer keeps a ring of
-the last ``window + STEP_SLACK`` positions, slot = position mod size. A layer that shares another's
-KV keeps nothing. The position that a slot holds follows from the number of tokens read, so it is not
-stored. To drop the last tokens, continue from a smaller ``start``.
+A page has slots for some tokens, ``PAGE`` in the engine, in each layer of its kind. Layers are of two kinds: *global* layers keep every
+token of a conversation, *local* layers those of their window. Position p of a row is in slot ``p mod slots`` of the
+page ``table[row, p // slots mod entries]``, so a table of few entries is enough for a window. Which positions a page
+holds follows from the table, and is not stored. Dropping the last tokens is going on from a smaller ``start``.
 
-Because of the slack, a short step can write before it reads and overwrites no position that its
-first token still sees. Up to ``STEP_SLACK`` tokens can also be dropped without losing one that the
-window needs.
+Page 0 belongs to nobody: XLA writes padding there. A layer that shares another's keys and values has no pages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import jax
@@ -21,101 +19,137 @@ import jax.numpy as jnp
 from langchain_gemma_jax.models.configuration.abstract import Axes
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig
 
-STEP_SLACK = 16
-AXES: Axes = ("row", "kv_heads", "slot", "head_dim")  # of keys and of values: their names to a ``Placement``
+PAGE = 64  # tokens
+AXES: Axes = ("page", "kv_heads", "slot", "head_dim")  # of keys and of values: their names to a ``Placement``
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class LayerKV:
-    """One layer's keys and values."""
+    """The pages of one layer."""
 
-    keys: jax.Array  # [row, kv_head, slot, head_dim]
-    values: jax.Array  # [row, kv_head, slot, head_dim]
-
-
-KVCache: TypeAlias = tuple[LayerKV | None, ...]
-"""One entry per layer; None where the layer owns no KV."""
+    keys: jax.Array  # [page, kv_head, slot, head_dim]
+    values: jax.Array  # [page, kv_head, slot, head_dim]
 
 
-def slots(layer: CacheLayer | LayerConfig, capacity: int) -> int:
-    """Return the number of positions that a layer keeps of a context of ``capacity``."""
-    return capacity if layer.window is None else min(capacity, layer.window + STEP_SLACK)
+Layers: TypeAlias = tuple[LayerKV | None, ...]
+"""One entry per layer; None where the layer owns no keys and values."""
 
 
-def abstract_cache(
-    layout: CacheLayout, rows: int, capacity: int, dtype: str
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class KVCache:
+    """The pages of all layers, and where each row's tokens are in them."""
+
+    layers: Layers
+    whole: jax.Array  # [row, entry] int32: pages of the global layers
+    local: jax.Array  # [row, entry] int32: pages of the local layers
+
+    def table(self, layer: CacheLayer | LayerConfig) -> jax.Array:
+        """Return the table for a layer."""
+        return self.whole if layer.window is None else self.local
+
+    def with_layers(self, layers: Layers) -> KVCache:
+        """Return the same tables over other pages."""
+        return replace(self, layers=layers)
+
+
+@dataclass(frozen=True)
+class PageCounts:
+    """The number of pages of each kind, page 0 included."""
+
+    whole: int
+    local: int
+
+    def of(self, layer: CacheLayer) -> int:
+        """Return the number of pages of a layer."""
+        return self.whole if layer.window is None else self.local
+
+
+def abstract_layers(
+    layout: CacheLayout, counts: PageCounts, dtype: str, page: int = PAGE
 ) -> tuple[jax.ShapeDtypeStruct | None, ...]:
-    """Return the shape of each layer's ``keys`` (and ``values``). Allocation and the ledger both use it."""
+    """Return the shape of each layer's keys (and values). Allocation and the ledger both use it."""
     return tuple(
-        jax.ShapeDtypeStruct((rows, layer.kv_heads, slots(layer, capacity), layer.head_dim), jnp.dtype(dtype))
-        if layer is not None
-        else None
+        None
+        if layer is None
+        else jax.ShapeDtypeStruct((counts.of(layer), layer.kv_heads, page, layer.head_dim), jnp.dtype(dtype))
         for layer in layout
     )
 
 
-def allocate(layout: CacheLayout, rows: int, capacity: int, dtype: str, device: jax.Device | None = None) -> KVCache:
-    """Return an empty cache, on ``device`` if it is given.
+def pages_for(tokens: int) -> int:
+    """Return the number of pages that hold this number of tokens."""
+    return -(-tokens // PAGE)
+
+
+def allocate(
+    layout: CacheLayout, rows: int, capacity: int, dtype: str, device: jax.Device | None = None, page: int = PAGE
+) -> KVCache:
+    """Return an empty cache with room for ``capacity`` tokens a row, on ``device`` if it is given.
 
     Give it for weights that were put on a device, as ``load`` does: to ``jit``, a cache that is not bound to a
     device has another signature than the one that a program returns, and the program compiles twice.
     """
+    each = -(-capacity // page)
+    count = 1 + rows * each
 
     def empty(spec: jax.ShapeDtypeStruct) -> jax.Array:
         return jnp.zeros(spec.shape, spec.dtype, device=device)
 
-    return tuple(
+    table = jax.device_put(1 + jnp.arange(rows * each, dtype=jnp.int32).reshape(rows, each), device)
+    layers = tuple(
         None if spec is None else LayerKV(empty(spec), empty(spec))
-        for spec in abstract_cache(layout, rows, capacity, dtype)
+        for spec in abstract_layers(layout, PageCounts(count, count), dtype, page)
     )
+    return KVCache(layers, table, jnp.copy(table))
 
 
-def slot_positions(end: jax.Array, size: int) -> jax.Array:
-    """Return the position in each slot once ``end [row]`` tokens are written; negative: none yet. ``[row, slot]``."""
-    last = end[:, None] - 1
-    return last - jnp.mod(last - jnp.arange(size)[None, :], size)
+def write(
+    old: LayerKV, table: jax.Array, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
+) -> LayerKV:
+    """Write ``[row, kv_head, token, head_dim]`` in place: the first ``count [row]`` tokens, from ``start [row]`` on."""
+    slots = old.keys.shape[2]
+    token = jnp.arange(keys.shape[2])[None, :]
+    at = start[:, None] + token  # [row, token]
+    entry = jnp.mod(at // slots, table.shape[1])
+    page = jnp.where(token < count[:, None], jnp.take_along_axis(table, entry, axis=1), 0)
+    slot = jnp.mod(at, slots)
+
+    def put(pages: jax.Array, new: jax.Array) -> jax.Array:
+        bits = _as_bits(new.astype(pages.dtype).swapaxes(1, 2))  # [row, token, kv_head, head_dim]
+        target = _as_bits(pages).at[page, :, slot].set(bits, mode="drop")
+        return jax.lax.bitcast_convert_type(target, pages.dtype)
+
+    return LayerKV(put(old.keys, keys), put(old.values, values))
 
 
-def write_span(old: LayerKV, keys: jax.Array, values: jax.Array, slot: jax.Array, *, in_loop: bool = False) -> LayerKV:
-    """Write ``[row, kv_head, token, head_dim]`` in place from ``slot [row]`` on. It has to fit without wrapping.
+def gather(layer: LayerKV, table: jax.Array, end: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the rows' keys and values ``[row, kv_head, slot, head_dim]``, and the positions in ``[row, slot]``.
 
-    ``in_loop``: see ``Recipe.write_in_loop``.
+    ``end [row]``: the number of tokens that are written. A negative position: an empty slot.
     """
 
-    def put(cache: jax.Array, new: jax.Array) -> jax.Array:
-        target, source = _as_bits(cache), _as_bits(new)
-        for row in range(new.shape[0]):
-            target = jax.lax.dynamic_update_slice(target, source[row : row + 1], (row, 0, slot[row], 0))
-        return jax.lax.bitcast_convert_type(target, cache.dtype)
+    def of_rows(pages: jax.Array) -> jax.Array:
+        found = jax.lax.bitcast_convert_type(_as_bits(pages)[table], pages.dtype)  # [row, entry, kv_head, slot, dim]
+        rows, entries, heads, slots, dim = found.shape
+        return found.swapaxes(1, 2).reshape(rows, heads, entries * slots, dim)
 
-    def put_both(cache: LayerKV) -> LayerKV:
-        return LayerKV(put(cache.keys, new.keys), put(cache.values, new.values))
+    return of_rows(layer.keys), of_rows(layer.values), slot_positions(table.shape[1], layer.keys.shape[2], end)
 
-    new = LayerKV(keys.astype(old.keys.dtype), values.astype(old.values.dtype))
-    if not in_loop:
-        return put_both(old)
-    first = jnp.minimum(slot[0], 0)  # always zero, but XLA cannot prove it, and so does not drop the loop
-    _, cache = jax.lax.while_loop(
-        lambda state: state[0] < 1, lambda state: (state[0] + 1, put_both(state[1])), (first, old)
-    )
-    return cache
+
+def slot_positions(entries: int, slots: int, end: jax.Array) -> jax.Array:
+    """Return the position in each slot of a table's pages once ``end [row]`` tokens are written. ``[row, slot]``.
+
+    Negative: none yet.
+    """
+    last = (end[:, None] - 1) // slots
+    page = last - jnp.mod(last - jnp.arange(entries)[None, :], entries)  # [row, entry]
+    at = page[:, :, None] * slots + jnp.arange(slots)[None, None, :]
+    return jnp.where(at < end[:, None, None], at, -1).reshape(end.shape[0], entries * slots)
 
 
 def _as_bits(x: jax.Array) -> jax.Array:
     # XLA:CPU of JAX 0.9 updates a bfloat16 array by converting all of it to float32 and back, in each step
     # (measured: 138 us an update at 8192 slots, and 6 us for the same bits as integers).
     return jax.lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
-
-
-def rewrite_ring(old: LayerKV, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array) -> LayerKV:
-    """Return the ring after a chunk: its first ``count`` tokens take their slots, and the other slots stay."""
-    size, tokens = old.keys.shape[2], keys.shape[2]
-    token = slot_positions(start + count, size) - start[:, None]  # [row, slot]: negative keeps the old position
-    is_new = (token >= 0)[:, None, :, None]
-    index = jnp.clip(token, 0, tokens - 1)[:, None, :, None]
-
-    def merge(cache: jax.Array, new: jax.Array) -> jax.Array:
-        return jnp.where(is_new, jnp.take_along_axis(new.astype(cache.dtype), index, axis=2), cache)
-
-    return LayerKV(merge(old.keys, keys), merge(old.values, values))

@@ -15,7 +15,7 @@ from langchain_gemma_jax.models.seams.weights import DENSE, PLAIN, Plan, Storage
 class AttentionForm(StrEnum):
     """One way to compute attention. All give the same numbers up to rounding."""
 
-    PRODUCTS = "products"  # over the whole cache, with empty slots masked
+    PRODUCTS = "products"  # over all pages of a table, gathered, with empty slots masked
     KERNEL = "kernel"  # by the package's own code, over filled slots only; products where that does not run
 
 
@@ -24,20 +24,6 @@ class BetweenForm(StrEnum):
 
     XLA = "xla"
     KERNEL = "kernel"  # by the package's own code, a few calls a layer; as XLA does where that does not run
-
-
-@dataclass(frozen=True)
-class Attention:
-    """The ways to attend for chunks of few tokens (a decode step, a check of drafts) and of many (a prompt)."""
-
-    few: AttentionForm = AttentionForm.PRODUCTS
-    many: AttentionForm = AttentionForm.PRODUCTS
-
-    FEW_TOKENS = 16
-
-    def form(self, tokens: int) -> AttentionForm:
-        """Return the way to attend for a chunk of ``tokens`` tokens."""
-        return self.few if tokens <= self.FEW_TOKENS else self.many
 
 
 @dataclass(frozen=True)
@@ -51,16 +37,11 @@ class Recipe:
     dtype: str = "bfloat16"  # of dense matrices; products are taken in it
     layers: Plan = PLAIN
     embed: Plan = PLAIN
-    attention: Attention = Attention()
+    attention: AttentionForm = AttentionForm.PRODUCTS
     between: BetweenForm = BetweenForm.XLA
     # Attention by products runs one product for each (row, key-value head) pair up to this many pairs, and batched
     # products beyond. Batched, XLA:CPU transposes a copy of the keys in each step; on a GPU one launch is cheaper.
     attention_pairs: int = 0
-    # True to write the cache in a loop of one iteration, where products attend. Outside of a loop, XLA:CPU fuses the
-    # update with the reshape that reads the cache, so it rewrites the whole cache, and copies it twice to keep the old
-    # one. In a loop it still goes through all of a cache in 16 bits (measured: 4 ms at 32,784 slots). Where a kernel
-    # attends, the write is in place without a loop. On a GPU a loop costs more than it saves.
-    write_in_loop: bool = False
     storage: Storage = DENSE
     cache_dtype: str | None = None  # of keys and values; None: the one that products are taken in
     source: str = dataclasses.field(default="default", compare=False)  # "probe", "disk", "override", "default"

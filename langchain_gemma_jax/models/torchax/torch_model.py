@@ -94,13 +94,11 @@ class TorchModel(Architecture):
         tokens: jax.Array,
         start: jax.Array,
         count: jax.Array,
-        caches: tuple[KVCache, ...],
+        cache: KVCache,
         keep: jax.Array | None,
-    ) -> tuple[jax.Array, tuple[KVCache, ...]]:
+    ) -> tuple[jax.Array, KVCache]:
         meta = self._meta()
-        traced = TracedPass(
-            meta.libraries, recipe, self.facts.layout, start, count, tokens.shape[1], [list(cache) for cache in caches]
-        )
+        traced = TracedPass(meta.libraries, recipe, self.facts.layout, start, count, tokens.shape[1], cache)
         token = now.set(traced)
         try:
             with meta.libraries.tracing():

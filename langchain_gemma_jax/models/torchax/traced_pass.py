@@ -2,8 +2,7 @@
 
 The model's own code projects queries, keys and values. Cache and attention are ours: ``update`` takes the keys and
 values of a chunk in the place of transformers' cache, and ``attention`` replaces transformers' attention. Both find the
-current pass in ``now``. The arrays are those of ``seams.kv_cache``, so rings, rows in several caches and kernels work
-as for a Gemma.
+current pass in ``now``. The pages are those of ``seams.kv_cache``, and kernels attend as for a Gemma.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax.kernels.attention import Places
 from langchain_gemma_jax.models.configuration.model_config import (
     CacheLayer,
     CacheLayout,
@@ -24,7 +24,7 @@ from langchain_gemma_jax.models.configuration.model_config import (
     ModelConfig,
     Rope,
 )
-from langchain_gemma_jax.models.gemma.attention import VisibleKV, attend_all, is_by_kernel, remember
+from langchain_gemma_jax.models.gemma.attention import attend_in_pages
 from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.seams.recipe import Recipe
 
@@ -177,7 +177,7 @@ class LayoutPass:
 
 @dataclass
 class TracedPass:
-    """A pass that JAX traces: a chunk, over caches that each hold their share of the rows."""
+    """A pass that JAX traces: a chunk, over pages of keys and values."""
 
     views: Views
     recipe: Recipe
@@ -185,8 +185,9 @@ class TracedPass:
     start: jax.Array  # [row] int32
     count: jax.Array  # [row] int32
     tokens: int
-    caches: list[list[LayerKV | None]]
-    seen: dict[int, list[VisibleKV]] = field(default_factory=dict)
+    cache: KVCache
+    new: dict[int, tuple[jax.Array, jax.Array]] = field(default_factory=dict)  # by layer, until it attends
+    pages: dict[int, LayerKV] = field(default_factory=dict)  # by layer, with the chunk added
 
     @property
     def positions(self) -> jax.Array:
@@ -194,32 +195,28 @@ class TracedPass:
         return self.start[:, None] + jnp.arange(self.tokens, dtype=jnp.int32)[None, :]
 
     def update(self, keys: Any, values: Any, layer: int) -> None:
-        """Write the chunk. See ``gemma.attention.remember``."""
-        new_keys, new_values = self.views.to_jax((keys, values))
-        shape, parts = _layer(self.layout, layer), len(self.caches)
-        by_kernel = is_by_kernel(self.tokens, shape, jnp.dtype(self.recipe.kv_dtype), self.recipe)
-        in_loop = self.recipe.write_in_loop and not by_kernel
-        shares = (jnp.split(each, parts) for each in (new_keys, new_values, self.start, self.count))
-        self.seen[layer] = []
-        for cache, (k, v, start, count) in zip(self.caches, zip(*shares, strict=True), strict=True):
-            old = cache[layer]
-            if old is None:
-                raise ValueError(f"layer {layer} has no cache")
-            cache[layer], visible = remember(shape, old, k, v, start, count, in_loop=in_loop)
-            self.seen[layer].append(visible)
+        """Take a layer's new keys and values. They are written when it attends."""
+        self.new[layer] = self.views.to_jax((keys, values))
 
     def attend(self, queries: Any, layer: int, asked: AttentionAsked) -> Any:
-        """Attend to the written keys and values. See ``gemma.attention.attend_all``."""
+        """Attend to the written keys and values. See ``gemma.attention.attend_in_pages``."""
         asking: jax.Array = self.views.to_jax(queries)
         rows, heads, tokens, head_dim = asking.shape
         turned = asking.swapaxes(1, 2).astype(jnp.float32) * asked.scaling
-        facts = _facts(heads, asked.softcap)
-        mixed = attend_all(turned, self.positions, self.seen[layer], facts, _layer(self.layout, layer), self.recipe)
+        facts, shape = _facts(heads, asked.softcap), _layer(self.layout, layer)
+        places = Places(self.start, self.count, jnp.zeros_like(self.start))
+        pages = self.pages.get(layer, self.cache.layers[layer])
+        if pages is None:
+            raise ValueError(f"layer {layer} has no cache")
+        mixed, self.pages[layer] = attend_in_pages(
+            turned, places, self.cache.table(shape), pages, self.new.pop(layer, None), facts, shape, self.recipe
+        )
         return self.views.to_torch(mixed.reshape(rows, tokens, heads, head_dim).astype(asking.dtype))
 
-    def written(self) -> tuple[KVCache, ...]:
-        """Return the caches with the chunk added."""
-        return tuple(tuple(cache) for cache in self.caches)
+    def written(self) -> KVCache:
+        """Return the cache with the chunk added."""
+        layers = enumerate(self.cache.layers)
+        return self.cache.with_layers(tuple(self.pages.get(number, layer) for number, layer in layers))
 
 
 def _layer(layout: Sequence[CacheLayer | None], layer: int) -> LayerConfig:

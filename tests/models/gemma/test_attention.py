@@ -9,18 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.kernels.attention import Places
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma import attention
 from langchain_gemma_jax.models.gemma.attention import VisibleKV
 from langchain_gemma_jax.models.gemma.rope import rotate, rotation
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, Recipe
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, LayerKV, slot_positions
+from langchain_gemma_jax.models.recipes import AttentionForm, Recipe
+from langchain_gemma_jax.models.seams import kv_cache
+from langchain_gemma_jax.models.seams.kv_cache import LayerKV
 
 QUICK = {"compiler_options": {"xla_backend_optimization_level": 0}}
 attend = jax.jit(attention.attend, static_argnums=(3, 4, 5), **QUICK)
 project = jax.jit(attention.project, static_argnums=(2, 3, 4), **QUICK)
-remember = jax.jit(attention.remember, static_argnums=0, **QUICK)
+write, gather = jax.jit(kv_cache.write, **QUICK), jax.jit(kv_cache.gather, **QUICK)
 
 HEADS, KV_HEADS, SIZE, WIDTH = 6, 2, 4, 10
 LAYER = LayerConfig(kv_heads=KV_HEADS, head_dim=SIZE, ffw_width=1, rope=Rope(100.0))
@@ -87,17 +89,19 @@ def test_a_query_that_sees_nothing_stays_finite():
 @pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
 def test_attention_by_kernels_has_derivatives():
     """Those of products: of queries, keys and values."""
-    layer, at = replace(LAYER, head_dim=16), jnp.arange(3)[None]
+    layer, table = replace(LAYER, head_dim=16), jnp.arange(1, 3)[None]
+    places = Places(jnp.array([2]), jnp.array([3]), jnp.array([0]))
     queries, keys, values = (
-        jnp.asarray(normal(1, *shape, seed=2)) for shape in ((3, HEADS, 16), (KV_HEADS, 5, 16), (KV_HEADS, 5, 16))
+        jnp.asarray(normal(1, *shape, seed=2)) for shape in ((3, HEADS, 16), (KV_HEADS, 3, 16), (KV_HEADS, 3, 16))
     )
+    old = LayerKV(*(jnp.asarray(normal(3, KV_HEADS, SLOTS, 16, seed=seed)) for seed in (3, 4)))
 
-    def total(form, queries, keys, values):
-        seen = VisibleKV(keys, values, jnp.arange(5)[None], jnp.zeros(1, jnp.int32))
-        recipe = Recipe("float32", attention=Attention(form, form))
-        return jnp.sum(attention.attend_all(queries, at, [seen], CONFIG, layer, recipe) ** 2)
+    def total(form, queries, keys, values, old):
+        recipe = Recipe("float32", attention=form)
+        found = attention.attend_in_pages(queries, places, table, old, (keys, values), CONFIG, layer, recipe)
+        return jnp.sum(found[0] ** 2)
 
-    ours, plain = (jax.grad(total, argnums=(1, 2, 3))(form, queries, keys, values) for form in AttentionForm)
+    ours, plain = (jax.grad(total, argnums=(1, 2, 3, 4))(form, queries, keys, values, old) for form in AttentionForm)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), ours, plain)
 
 
@@ -165,30 +169,32 @@ def test_a_layer_that_owns_no_kv_has_queries_only():
 
 # What a chunk may look at, and what stays.
 
-RING = 3 + STEP_SLACK
+SLOTS = 4
 
 
 def as_marks(positions):
-    """Keys that say which position they belong to."""
-    return jnp.broadcast_to(
-        jnp.asarray(positions, jnp.float32)[:, None, :, None], (1, KV_HEADS, len(positions[0]), SIZE)
-    )
+    """Keys that say which position they belong to: ``[1, kv_head, token, size]``."""
+    marks = jnp.asarray(positions, jnp.float32)[None, None, :, None]
+    return jnp.broadcast_to(marks, (1, KV_HEADS, len(positions), SIZE))
 
 
-@pytest.mark.parametrize("tokens", [1, STEP_SLACK, STEP_SLACK + 1, 2 * RING])
-@pytest.mark.parametrize("start", [0, 5, RING, 3 * RING + 2])
 @pytest.mark.parametrize("layer", [LAYER, LOCAL], ids=["global", "local"])
-def test_a_chunk_sees_all_that_it_may_and_each_only_once(layer, start, tokens):
-    size = RING if layer.window else 200
-    held = np.maximum(np.asarray(slot_positions(jnp.array([start]), size)), 0)
-    cache = LayerKV(as_marks(held), as_marks(held))
-    new = as_marks([range(start, start + tokens)])
-    cache, seen = remember(layer, cache, new, new, jnp.array([start]), jnp.array([tokens]))
-    at, keys = np.asarray(seen.positions)[0], np.asarray(seen.keys)[0, 0, :, 0]
-    there = at >= 0
-    np.testing.assert_array_equal(keys[there], at[there])  # each slot holds what its position says
-    first = max(0, start - (layer.window or start + 1) + 1)
-    wanted = range(first, start + tokens)
-    assert [int((at == position).sum()) for position in wanted] == [1] * len(wanted)
-    kept = np.asarray(slot_positions(jnp.array([start + tokens]), size))
-    np.testing.assert_array_equal(np.asarray(cache.keys)[0, 0, :, 0][kept[0] >= 0], kept[kept >= 0])
+def test_a_chunk_sees_all_that_it_may_and_each_only_once(layer):
+    """Wherever its pages lie: a table has the pages of a window and a chunk, and is gone through round and round."""
+    random = np.random.default_rng(6)
+    for tokens in (1, 5, 17):
+        entries = 40 if layer.window is None else -(-(layer.window + tokens) // SLOTS) + 1
+        table = jnp.asarray(random.permutation(np.arange(1, 60))[None, :entries], jnp.int32)
+        pages = LayerKV(*(jnp.full((60, KV_HEADS, SLOTS, SIZE), np.nan),) * 2)
+        for start in range(0, 130, tokens):
+            real = int(random.integers(1, tokens + 1)) if start % 3 else tokens  # the rest is written again
+            for count in {real, tokens}:
+                at, new = jnp.array([start]), as_marks(range(start, start + tokens))
+                pages = write(pages, table, new, new, at, jnp.array([count]))
+                end = start + count
+                keys, _, positions = (np.asarray(each) for each in gather(pages, table, at + count))
+                wanted = range(max(0, start - (layer.window or end) + 1), end)
+                there = np.isin(positions[0], wanted)
+                np.testing.assert_array_equal(keys[0, 0, :, 0][there], positions[0][there])
+                assert [int((positions[0] == each).sum()) for each in wanted] == [1] * len(wanted)
+                assert positions.max() == end - 1

@@ -17,13 +17,14 @@ import pytest
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.forward import _embed_scale, forward, logits
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe
-from langchain_gemma_jax.models.seams.kv_cache import STEP_SLACK, allocate
+from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Form, Plan, Recipe
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
 from tests.parity.architectures import WINDOW
 from tests.parity.tiny import ARCHITECTURES, FLOAT32, Runner, parameters, small
 
-RING = WINDOW + STEP_SLACK
-LENGTH = 2 * RING + WINDOW + 5  # several windows, and round the ring more than twice
+SLACK = 16  # beyond a window
+RING = WINDOW + SLACK
+LENGTH = 2 * RING + WINDOW + 5  # several windows
 CLOSE = 2e-5  # of the logits' spread
 SHARED_KV = "gemma-4-e2b"
 THREE_LAYERS = "gemma-3-1b"
@@ -94,7 +95,7 @@ def test_any_chunks_are_the_same_as_at_once(name, seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("length", most_slow([STEP_SLACK + 1, RING + 1], [STEP_SLACK, STEP_SLACK + 2, RING]))
+@pytest.mark.parametrize("length", most_slow([SLACK + 1, RING + 1], [SLACK, SLACK + 2, RING]))
 def test_full_chunks_at_the_edges_of_slack_and_ring(length):
     """No padding: where a step becomes a chunk (one more than the slack would do), and a chunk longer than the ring."""
     config, params, tokens, whole = model(THREE_LAYERS)
@@ -156,10 +157,10 @@ def test_rows_can_change_places():
 def test_up_to_the_slack_can_be_forgotten(name, way):
     """Reading on from a smaller ``start``, after tokens that were not to be, is as if they had never been."""
     config, _, tokens, whole = model(name)
-    wrong = np.random.default_rng(9).integers(3, config.vocab_size, STEP_SLACK)
+    wrong = np.random.default_rng(9).integers(3, config.vocab_size, SLACK)
     runner = after(name, read=(45, 31))
     before = runner.start
-    sizes = [1] * STEP_SLACK if way == "tokens" else [3, 3, 3, 3, 3, 1]
+    sizes = [1] * SLACK if way == "tokens" else [3, 3, 3, 3, 3, 1]
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         runner.read([wrong[end - size : end]] * 2)
     runner.start = before
@@ -211,15 +212,19 @@ def test_keep_spares_the_layers_that_own_no_kv():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("capacity", most_slow([RING - 1, RING + 1], [RING, 100]))
-def test_capacity_does_not_matter(capacity):
-    """Below the ring's size, every layer keeps all positions; above it, local ones wrap round."""
+def test_where_pages_lie_and_how_large_they_are_does_not_matter():
+    """Local layers go round in a table of few pages; every layer's pages are in any order."""
     config, params, tokens, whole = model(THREE_LAYERS)
-    runner = Runner(config, params, capacity=capacity, lengths=(1, 17))
-    length = min(capacity, LENGTH)
-    found = [runner.read(tokens[:, :17])] + [runner.read(tokens[:, at : at + 1]) for at in range(17, length)]
-    for row in range(2):
-        same(np.concatenate([scores[row] for scores in found]), whole[row][:length])
+    random = np.random.default_rng(8)
+    for page in (4, 16):
+        runner = Runner(config, params, lengths=(1, 17), page=page)
+        shuffled = random.permutation(np.arange(1, 1 + runner.cache.whole.size)).reshape(runner.cache.whole.shape)
+        entries = -(-(WINDOW + 17) // page) + 1
+        tables = jax.device_put((shuffled.astype(np.int32), shuffled[:, :entries].astype(np.int32)))
+        runner.cache = KVCache(runner.cache.layers, *tables)
+        found = [runner.read(tokens[:, :17])] + [runner.read(tokens[:, at : at + 1]) for at in range(17, LENGTH)]
+        for row in range(2):
+            same(np.concatenate([scores[row] for scores in found]), whole[row][:LENGTH])
 
 
 # One model with every mechanism, for what does not need every architecture.
@@ -240,7 +245,6 @@ PLANS = [
         Plan(False, Form.EACH_ROW, Form.DOT),
         Plan(True, Form.PAD_ROWS, Form.EACH_ROW),
         attention_pairs=100,
-        write_in_loop=True,
     ),
 ]
 
@@ -281,7 +285,7 @@ def test_kernels_attend_as_products_do(name):
     tokens = np.random.default_rng(5).integers(3, config.vocab_size, (2, 90))
     found = []
     for form, between in zip(AttentionForm, BetweenForm, strict=True):
-        recipe = Recipe("float32", attention=Attention(form, form), between=between)
+        recipe = Recipe("float32", attention=form, between=between)
         runner = Runner(config, parameters(config), recipe=recipe, lengths=(1, 3, 40))
         parts = [*runner.read(tokens[:, :40])]
         parts += [scores for at in (40, 43) for scores in runner.read(tokens[:, at : at + 3])]
@@ -300,7 +304,7 @@ def test_half_precision_is_near_and_its_scores_are_float32(dtype):
     ours = np.concatenate([runner.read(tokens[:, :3])[0], runner.read(tokens[:, 3:4])[0]])
     assert ours.dtype == np.float32
     np.testing.assert_allclose(ours, whole[0][:4], rtol=0, atol=0.1 * float(np.std(whole[0])))
-    assert {kv.keys.dtype.name for kv in runner.cache} == {dtype}
+    assert {kv.keys.dtype.name for kv in runner.cache.layers} == {dtype}
 
 
 def test_one_program_serves_every_position_length_and_token():
