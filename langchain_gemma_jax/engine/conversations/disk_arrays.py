@@ -1,29 +1,31 @@
-"""A conversation's arrays on disk: the choice of arrays to write, and a conversation made of arrays that were read.
+"""A conversation as the arrays of a file: the choice of what to write, and pages made of arrays that were read.
 
-The copies are made in background threads, of arrays that are not written to.
+A file has, of each global layer, the keys and values of all tokens, and of each local layer those of the pages before
+one or two lengths, its *states*.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, copied
-from langchain_gemma_jax.engine.conversations.prefix_index import Rings
-from langchain_gemma_jax.engine.device import sequence_kv
-from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
+from langchain_gemma_jax.engine.base.pages import PAGE, Window, pages_for
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
+from langchain_gemma_jax.engine.device.page_door import Content
+from langchain_gemma_jax.engine.prefix_store.prefix_file import PrefixHeader
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays
-from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout
-from langchain_gemma_jax.models.seams.kv_cache import LayerKV, abstract_cache
+from langchain_gemma_jax.engine.requests.resident import Resident
+from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 
 MOST_MARKS = 256  # lengths at which one conversation can be continued, if it can be at any length
 BLOCK = 64  # the fewest tokens between two of them
+
+Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class WhatToWrite:
 
     resident: Resident
     length: int
-    rings: tuple[Snapshot | None, ...]  # the ring states to keep; None: its own
-    marks: tuple[tuple[int, int, int | None], ...]  # length, position up to which rings were written, index in `rings`
+    states: tuple[range, ...]  # the local pages of each state
+    marks: tuple[tuple[int, int | None], ...]  # lengths that can be continued from, each with its state
     nbytes: int
 
 
 def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int) -> WhatToWrite | None:
-    """Plan the writing of a conversation's first tokens. None: its rings do not hold the window that is needed.
+    """Plan the writing of a conversation's first tokens. None: the window that is needed is not kept.
 
     Args:
         held: the model's conversations.
@@ -46,68 +48,33 @@ def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int)
         length: the number of tokens.
         least: the shortest length that is worth keeping.
     """
-    rings = held.index.rings
-    end, written = len(resident.keys), resident.written
-    reached, snapshot = rings.reach(end, written, resident.snapshots, length)
-    if reached != length:
+    window = held.window
+    if window.reach(resident.local, length) != length:
         return None
-    state = (end, written) if snapshot is None else (snapshot.end, snapshot.written)
-    marks = _marks(rings, length, *state)
-    kept: list[Snapshot | None] = [snapshot]
+    size = pages_for(length) * held.sizes.whole
+    if window.tokens is None:
+        return WhatToWrite(resident, length, (), tuple((at, None) for at in _lengths(length)), size)
+    states = [window.pages(length)]
+    marks = [(at, 0) for at in _lengths(length) if _holds(states[0], window.pages(at))]
     # A caller may write the history differently from the answer. It is then continued from the turn before.
-    known = {at for at, _, _ in marks}
-    before = [each for each in resident.snapshots if least <= each.end < length and each.end not in known]
+    known = {at for at, _ in marks}
+    before = [turn for turn in resident.turns if least <= turn < length and turn not in known]
+    before = [turn for turn in before if window.reach(resident.local, turn) == turn]
     if before:
-        kept.append(before[-1])
-        marks.append((before[-1].end, before[-1].written, 1))
-    size = _bytes_of(held, length, resident.capacity, len(kept))
-    if rings.size is None:
-        return WhatToWrite(resident, length, (), tuple((at, wrote, None) for at, wrote, _ in marks), size)
-    return WhatToWrite(resident, length, tuple(kept), tuple(marks), size)
+        states.append(window.pages(before[-1]))
+        marks.append((before[-1], 1))
+    size += sum(map(len, states)) * held.sizes.local
+    return WhatToWrite(resident, length, tuple(states), tuple(marks), size)
 
 
-def as_sequence(
-    arrays: PrefixArrays, layout: CacheLayout, dtype: str, capacity: int, max_context: int, ids: array[int]
-) -> SequenceKV | None:
-    """Return arrays that were read as a conversation of this capacity. None: they do not fit this model."""
-    length, header = arrays.stored.mark.length, arrays.stored.header
-    if header.dtype != dtype or length > min(header.tokens, capacity) or length > len(ids):
-        return None
-    shapes = abstract_cache(layout, 1, sequence_kv.physical(capacity), dtype)
-    globals_, rings = iter(arrays.globals), iter(arrays.rings)
-    layers: list[LayerKV | None] = []
-    try:
-        for layer, shape in zip(layout, shapes, strict=True):
-            if layer is None or shape is None:
-                layers.append(None)
-                continue
-            source, most = (globals_, length) if layer.window is None else (rings, None)
-            layers.append(LayerKV(*(_fitted(next(source), shape, most) for _ in range(2))))  # type: ignore[arg-type]
-    except (StopIteration, ValueError):
-        return None
-    if next(globals_, None) is not None or next(rings, None) is not None:
-        return None
-    places = np.zeros(sequence_kv.physical(max_context), np.int32)
-    places[:length] = ids[:length]
-    return SequenceKV(tuple(layers), places)  # type: ignore[arg-type]
-
-
-def _fitted(old: npt.NDArray[np.generic], shape: jax.ShapeDtypeStruct, most: int | None) -> npt.NDArray[np.generic]:
-    """Copy the slots that both shapes have: see ``sequence_kv.resize``."""
-    _, heads, slots, width = shape.shape
-    if old.ndim != 3 or (old.shape[0], old.shape[2]) != (heads, width) or (most is not None and old.shape[1] < most):
-        raise ValueError(f"expected {shape}, found {old.shape}")
-    found = np.zeros(shape.shape, shape.dtype)
-    count = min(slots, old.shape[1]) if most is None else most
-    found[0, :, :count] = old[:, :count]
-    return found
-
-
-def _marks(rings: Rings, length: int, end: int, written: int) -> list[tuple[int, int, int | None]]:
-    """Return the lengths that can be continued from with one state of the rings, the longest first."""
+def _lengths(length: int) -> list[int]:
+    """Return the lengths that a file may have marks of, the longest first."""
     step = BLOCK * max(1, -(-length // (BLOCK * MOST_MARKS)))
-    lengths = {length, *range(step, length, step)}
-    return [(at, written, 0) for at in sorted(lengths, reverse=True) if rings.restorable(end, written, at)]
+    return sorted({length, *range(step, length, step)}, reverse=True)
+
+
+def _holds(state: range, wanted: range) -> bool:
+    return all(page in state for page in wanted)
 
 
 def global_layers(held: KvHoldings) -> list[int]:
@@ -115,29 +82,61 @@ def global_layers(held: KvHoldings) -> list[int]:
     return [index for index, layer in enumerate(held.shape.layout) if layer is not None and layer.window is None]
 
 
-def _bytes_of(held: KvHoldings, length: int, capacity: int, states: int) -> int:
-    """Return the approximate bytes of a file with this number of ring states."""
-    shape, dtype = held.shape, held.shape.recipe.kv_dtype
-    rings = sequence_kv.snapshot_bytes(shape.layout, capacity, dtype)
-    slots = sequence_kv.sequence_bytes(shape.layout, capacity, shape.max_context, dtype) - rings
-    return slots * length // sequence_kv.physical(capacity) + rings * states
-
-
-def copied_blocks(plan: WhatToWrite, sequence: SequenceKV, held: KvHoldings) -> list[npt.NDArray[np.generic]]:
-    """Return the arrays of a file, copied to the host."""
-    found = []
-    for index in global_layers(held):
-        layer = sequence.layers[index]
-        if layer is not None:
-            found += [np.array(np.asarray(each)[0, :, : plan.length]) for each in (layer.keys, layer.values)]
-    local = sequence_kv.local_layers(held.shape.layout)
-    for state in plan.rings:
-        arrays = (
-            [sequence.layers[index] for index in local] if state is None else list(cast("RingArrays", state.handle))
-        )
-        for ring in arrays:
-            if ring is not None:
-                found += [
-                    copied(each)[0] for each in (ring.keys, ring.values)
-                ]  # the owner thread may delete it at the same time
+def copied_blocks(plan: WhatToWrite, held: KvHoldings) -> list[Array]:
+    """Return the arrays of a file: each layer's keys and values ``[kv_head, token, head_dim]``, copied to the host."""
+    whole, _ = held.read(plan.resident, range(pages_for(plan.length)), [])
+    found = [_joined(column)[:, : plan.length] for column in list(zip(*whole, strict=True))[:-1]]  # without the ids
+    for pages in plan.states:
+        _, local = held.read(plan.resident, [], pages)
+        found += [_joined(column) for column in zip(*local, strict=True)]
     return found
+
+
+def _joined(pages: Sequence[Array]) -> Array:
+    return np.concatenate(pages, axis=1)
+
+
+def as_pages(
+    arrays: PrefixArrays, layout: CacheLayout, window: Window, dtype: str, ids: array[int]
+) -> tuple[list[Content], dict[int, Content]] | None:
+    """Return arrays that were read as pages: all of the global layers, some of the local ones. None: they do not fit."""
+    length, header = arrays.stored.mark.length, arrays.stored.header
+    if header.dtype != dtype or length > min(header.tokens, len(ids)):
+        return None
+    owned = [layer for layer in layout if layer is not None]
+    wanted = window.pages(length)
+    of_whole, of_local = ([layer for layer in owned if (layer.window is None) is kind] for kind in (True, False))
+    if not _fit(arrays.globals, of_whole, length) or not _fit(arrays.rings, of_local, len(wanted) * PAGE):
+        return None
+    first = _first_page(header, arrays, window)
+    if of_local and not all(0 <= page - first < arrays.rings[0].shape[1] // PAGE for page in wanted):
+        return None
+    places = np.zeros(pages_for(length) * PAGE, np.int32)
+    places[:length] = ids[:length]
+    kind = numpy_dtype(dtype)
+    whole = [
+        (*(_page(array, page, kind) for array in arrays.globals), places[page * PAGE : (page + 1) * PAGE])
+        for page in range(pages_for(length))
+    ]
+    return whole, {page: tuple(_page(array, page - first, kind) for array in arrays.rings) for page in wanted}
+
+
+def _fit(arrays: Sequence[Array], layers: Sequence[CacheLayer], least: int) -> bool:
+    """Return True if there are keys and values of all layers, of at least this number of tokens."""
+    shapes = [(layer.kv_heads, layer.head_dim) for layer in layers for _ in range(2)]
+    found = [(array.shape[0], array.shape[2]) for array in arrays if array.ndim == 3 and array.shape[1] >= least]
+    return found == shapes and len({array.shape[1] for array in arrays}) <= 1
+
+
+def _first_page(header: PrefixHeader, arrays: PrefixArrays, window: Window) -> int:
+    """Return the number of the first page of the state that was read: that of its longest mark."""
+    ring = arrays.stored.mark.ring
+    return window.pages(max(mark.length for mark in header.marks if mark.ring == ring)).start
+
+
+def _page(array: Array, number: int, dtype: np.dtype[np.generic]) -> Array:
+    """Return the slots of one page, zeros behind the last token."""
+    some = array[:, number * PAGE : (number + 1) * PAGE]
+    page = np.zeros((array.shape[0], PAGE, array.shape[2]), dtype)
+    page[:, : some.shape[1]] = some
+    return page

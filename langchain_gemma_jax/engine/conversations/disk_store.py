@@ -12,23 +12,20 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
-
-import numpy as np
-import numpy.typing as npt
 
 from langchain_gemma_jax.engine.conversations.disk_arrays import (
     WhatToWrite,
-    as_sequence,
+    as_pages,
     copied_blocks,
     global_layers,
     what_to_write,
 )
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
-from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings, free
+from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts
-from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
+from langchain_gemma_jax.engine.device.page_door import Content
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
@@ -41,18 +38,17 @@ _log = OwnLog(__name__)
 
 WORTH_IT = 64  # tokens: for fewer, the disk is not used
 IDLE_SECONDS = 5.0  # from a turn's end until it is written: agents continue sooner than people
-LOOK_SECONDS = 0.05  # between two checks for idle conversations ...
-FULL_SECONDS = 1.0  # ... and between them while the device has no room for a copy
+LOOK_SECONDS = 0.05  # between two checks for idle conversations
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first tokens of a context, in host memory, in the form for the device."""
+    """The first tokens of a context, in host memory, in pages."""
 
     stored: StoredPrefix
     keys: array[int]
-    capacity: int
-    sequence: SequenceKV  # of numpy arrays
+    whole: list[Content]
+    local: dict[int, Content]
     seconds: float
 
     @property
@@ -98,17 +94,16 @@ class DiskStore:
 
     # Reading.
 
-    def awaits(self, request: Request, capacity: int, have: Callable[[], int]) -> bool:
+    def awaits(self, request: Request, have: Callable[[], int]) -> bool:
         """Return True while the beginning of a request's context is being read, so that the request should wait.
 
         Args:
             request: a request that has not begun.
-            capacity: the capacity of its conversation.
             have: returns the number of its first tokens that are in memory already.
         """
         asked = self._asked.get(request)
         if asked is None or (asked.looks and (asked.future is None or asked.future.done())):
-            asked = self._asked[request] = self._look_for(request, capacity, have(), again=asked is not None)
+            asked = self._asked[request] = self._look_for(request, have(), again=asked is not None)
         return asked.looks or (asked.future is not None and not asked.future.done())
 
     def arrived(self, request: Request) -> Beginning | None:
@@ -128,20 +123,16 @@ class DiskStore:
     def place(self, found: Beginning, scope: str) -> Resident:
         """Copy a prefix that was read to the device."""
         held, began = self._held, time.perf_counter()
-        handle = held.device.put_sequence(found.sequence)
+        resident = held.place(Resident(scope, found.keys), found.whole, found.local)
         took = found.seconds + time.perf_counter() - began
         self._costs.from_disk.add(took, found.stored.nbytes)
         self._store.folder.files.count(
             prefixes_read=1, prefix_tokens_read=found.length, prefix_bytes_read=found.stored.nbytes
         )
-        nbytes = held.bytes_for(found.capacity)
-        resident = Resident(scope, found.capacity, nbytes, handle, found.keys, written=found.stored.mark.written)
         self._written[resident] = (found.length, "")
-        held.index.add(resident)
-        held.changed = True
         return resident
 
-    def _look_for(self, request: Request, capacity: int, have: int, *, again: bool) -> _Asked:
+    def _look_for(self, request: Request, have: int, *, again: bool) -> _Asked:
         """Return what to wait for: first the list of files, then the read of one."""
         keys = request.keys()
         if len(keys) - 1 - have < WORTH_IT:
@@ -159,7 +150,7 @@ class DiskStore:
             return _NOTHING
         if (future := self._reading.get(stored.mark.digest)) is None:
             ids = array("i", request.progress.context)
-            read = partial(self._read_beginning, prefixes, stored, keys, ids, capacity)
+            read = partial(self._read_beginning, prefixes, stored, keys, ids)
             future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
         return _Asked(future)
 
@@ -169,17 +160,17 @@ class DiskStore:
     # In a background thread.
 
     def _read_beginning(
-        self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int], capacity: int
+        self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int]
     ) -> Beginning | None:
         if (arrays := prefixes.read(stored)) is None:
             return None
         began, length = time.perf_counter(), stored.mark.length
         shape = self._held.shape
-        sequence = as_sequence(arrays, shape.layout, shape.recipe.kv_dtype, capacity, shape.max_context, ids)
-        if sequence is None:
+        pages = as_pages(arrays, shape.layout, self._held.window, shape.recipe.kv_dtype, ids)
+        if pages is None:
             prefixes.reject(stored)
             return None
-        return Beginning(stored, keys[:length], capacity, sequence, arrays.seconds + time.perf_counter() - began)
+        return Beginning(stored, keys[:length], *pages, arrays.seconds + time.perf_counter() - began)
 
     # Writing.
 
@@ -187,12 +178,10 @@ class DiskStore:
         """Note that a conversation is idle from now on."""
         self._idle_since[resident] = time.monotonic()
 
-    def save_idle(self, now: float, room: int) -> float | None:
+    def save_idle(self, now: float) -> float | None:
         """Begin to write one idle conversation, if it is due. Return the seconds until the next may be due.
 
-        Args:
-            now: by ``time.monotonic``.
-            room: free bytes of the device: the conversation is first copied there.
+        ``now``: by ``time.monotonic``.
         """
         if not self._idle_since:
             return None
@@ -216,8 +205,6 @@ class DiskStore:
                 self._idle_since.pop(resident, None)
             elif plan is None:
                 waits.append(left)
-            elif resident.nbytes > room:
-                waits.append(FULL_SECONDS)
             else:
                 self._copy_and_write(prefixes, plan)
                 return LOOK_SECONDS
@@ -230,7 +217,7 @@ class DiskStore:
             return
         while (plan := self._plan(prefixes, resident, whole=True)) is not None:  # the system prompt, then the whole
             try:
-                blocks = copied_blocks(plan, cast("SequenceKV", resident.handle), self._held)
+                blocks = copied_blocks(plan, self._held)
             except Exception as error:  # noqa: BLE001  such as full host memory: it can be read again
                 _log.warning("a conversation of %d tokens could not be kept on the disk: %s", plan.length, named(error))
                 return
@@ -255,28 +242,15 @@ class DiskStore:
         return plan if worth else None
 
     def _copy_and_write(self, prefixes: StoredPrefixes, plan: WhatToWrite) -> None:
-        """Copy a conversation on the device, in one dispatch. The background fetches and writes the copy."""
-        held, resident = self._held, plan.resident
-        key = ("resize", resident.capacity, resident.capacity)
-        if not held.library.there(key) and held.library.makes_later:
-            held.library.soon([key])  # made in the background; the write is tried again later
-            return
-        held.device.asked_by = ()
+        """Copy a conversation to the host. The background writes the copy."""
+        self._held.device.asked_by = ()
         try:
-            copy = held.run(key, resident.handle)
-        except Exception as error:  # noqa: BLE001  such as a full device, which is no reason to fail
-            self._idle_since.pop(resident, None)
+            blocks = copied_blocks(plan, self._held)
+        except Exception as error:  # noqa: BLE001  such as full memory, which is no reason to fail
+            self._idle_since.pop(plan.resident, None)
             _log.warning("a conversation of %d tokens could not be copied for the disk: %s", plan.length, named(error))
             return
-
-        def blocks() -> list[npt.NDArray[np.generic]]:
-            try:
-                return copied_blocks(plan, copy, held)
-            finally:
-                free(copy)
-
-        if not self._write(prefixes, plan, blocks):
-            free(copy)
+        self._write(prefixes, plan, lambda: blocks)
 
     def _write(self, prefixes: StoredPrefixes, plan: WhatToWrite, blocks: Any) -> bool:
         resident = plan.resident
@@ -301,7 +275,7 @@ class DiskStore:
                     seconds=seconds,
                     tokens=plan.length,
                     dtype=kv_dtype,
-                    marks=tuple(Mark(digests[at], at, wrote, ring) for at, wrote, ring in plan.marks),
+                    marks=tuple(Mark(digests[at], at, state) for at, state in plan.marks),
                     shapes=tuple(each.shape for each in arrays),
                     globals=2 * len(global_layers(self._held)),
                 )

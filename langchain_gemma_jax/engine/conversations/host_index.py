@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings, common_prefix
+from langchain_gemma_jax.engine.base.pages import PageSizes, Window
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, common_prefix
 from langchain_gemma_jax.engine.requests.resident import Resident
 
 
@@ -19,9 +20,13 @@ class HostIndex:
     def __contains__(self, resident: Resident) -> bool:
         return resident in self._order
 
-    def of(self, model: Hashable, rings: Rings) -> PrefixIndex:
+    def of(self, model: Hashable) -> PrefixIndex | None:
         """Return a model's index of parked conversations. Only ``add`` and ``take`` here may change it."""
-        return self._indexes.setdefault(model, PrefixIndex(rings))
+        return self._indexes.get(model)
+
+    def opened(self, model: Hashable, window: Window, sizes: PageSizes) -> PrefixIndex:
+        """Return a model's index of parked conversations, whose pages are of these sizes."""
+        return self._indexes.setdefault(model, PrefixIndex(window, sizes))
 
     def add(self, model: Hashable, resident: Resident) -> None:
         """Add a parked conversation. Those that it continues are dropped, and the oldest ones if there is no room."""

@@ -1,20 +1,20 @@
 """The eviction policy for keys and values, when bytes run short.
 
-Least recently used first, in this order: snapshots beyond what a resident may keep, conversations,
-system prompts. A conversation whose system prompt no other conversation holds is cut to that rather than
+Least recently used first, in this order: windows of earlier turns beyond those that a conversation may keep,
+conversations, system prompts. A conversation whose system prompt no other conversation holds is cut to that rather than
 dropped. A scope that uses more than its share is evicted from before any other. A running request's conversation is
 never touched.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
-from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
+from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.errors import InputError
 
 
@@ -23,9 +23,10 @@ class EvictionPolicy:
     """The limits by which bytes are divided."""
 
     budget: int
+    idle: int = sys.maxsize  # the most bytes that idle conversations may keep
     scope_share: float = 1.0  # of the budget: a scope that uses more is evicted from first
     stem_share: float = 0.5  # of the budget: system prompts beyond it are evicted like conversations
-    max_snapshots: int = 8  # of a resident, in addition to the one of its system prompt
+    max_snapshots: int = 8  # windows of earlier turns of a resident, in addition to the one of its system prompt
 
     def __post_init__(self) -> None:
         for name, share in (("scope_share", self.scope_share), ("stem_share", self.stem_share)):
@@ -37,153 +38,78 @@ class EvictionPolicy:
 
 @dataclass(frozen=True)
 class Drop:
-    """Drop the resident and its snapshots."""
+    """Drop a conversation."""
 
     resident: Resident
-    freed: int
 
 
 @dataclass(frozen=True)
-class DropSnapshot:
-    """Drop one snapshot of a resident."""
+class ForgetTurn:
+    """Drop the window before an earlier length of a conversation."""
 
     resident: Resident
-    snapshot: Snapshot
-    freed: int  # 0 unless it is the last one that shares the arrays
+    turn: int
 
 
 @dataclass(frozen=True)
 class Shrink:
-    """Keep only the first ``keep`` tokens, at the capacity that they need."""
+    """Keep only the first ``keep`` tokens of a conversation."""
 
     resident: Resident
     keep: int
-    snapshot: Snapshot | None  # the rings to keep; None: its own
-    freed: int
 
 
-Action: TypeAlias = Drop | DropSnapshot | Shrink
+Action: TypeAlias = Drop | ForgetTurn | Shrink
 
 
-def to_free(
-    index: PrefixIndex,
-    bytes_needed: int,
-    *,
-    policy: EvictionPolicy,
-    capacity_bytes: Callable[[int], int],
-    asking: str | None = None,
-    asked: int = 0,
-) -> list[Action]:
-    """Return the actions, in order, that free this number of bytes, or as many as possible. This changes nothing.
-
-    The sum of the freed bytes is exact. Of several residents that share a snapshot, any may be the one that frees it.
+def next_to_go(index: PrefixIndex, policy: EvictionPolicy, asking: str | None = None, asked: int = 0) -> Action | None:
+    """Return what goes next. It may free nothing, if all of its pages are shared. None: all is in use, or gone.
 
     Args:
-        index: The residents.
-        bytes_needed: The number of missing bytes.
-        policy: The limits by which bytes are divided.
-        capacity_bytes: Returns the bytes of a resident with a number of tokens.
-        asking: The scope that the bytes are for: ...
+        index: the residents.
+        policy: the limits by which bytes are divided.
+        asking: the scope that needs the bytes: ...
         asked: ... its share is computed with this number of bytes added.
     """
-    books = _Books(index, bytes_needed, policy, capacity_bytes)
+    state = _State(index, policy)
+    used = index.nbytes_by_scope()
     if asking is not None:
-        books.used[asking] += asked
-    for from_the_greedy in (True, False):
-        for step in (books.drop_surplus, books.reduce, books.drop):
-            for resident in books.idle:
-                if books.enough:
-                    return books.actions
-                if not from_the_greedy or books.used[resident.scope] > policy.scope_share * policy.budget:
-                    step(resident)
-    return books.actions
+        used[asking] = used.get(asking, 0) + asked
+    greedy = [resident for resident in state.idle if used[resident.scope] > policy.scope_share * policy.budget]
+    steps: list[Callable[[Resident], Action | None]] = [state.surplus, state.reduced, Drop]
+    for residents in (greedy, state.idle):
+        for step in steps:
+            for resident in residents:
+                if (action := step(resident)) is not None:
+                    return action
+    return None
 
 
-class _Books:
-    """The state of the residents after the actions so far."""
+class _State:
+    """The residents now."""
 
-    def __init__(
-        self, index: PrefixIndex, needed: int, policy: EvictionPolicy, capacity_bytes: Callable[[int], int]
-    ) -> None:
-        self.rings, self.needed, self.policy, self.capacity_bytes = index.rings, needed, policy, capacity_bytes
-        self.actions: list[Action] = []
-        self.freed = 0
-        self.used = Counter(index.nbytes_by_scope())
-        self.kept = {resident: list(resident.snapshots) for resident in index.residents}  # the remaining ones
-        self.stems: dict[Resident, Shrink] = {}  # those cut so far
-        self.idle = sorted((r for r in self.kept if not r.leased), key=lambda r: r.last_used)
-        self.shared = Counter(id(snapshot.handle) for kept in self.kept.values() for snapshot in kept)
-        self.protected = self._protected()
+    def __init__(self, index: PrefixIndex, policy: EvictionPolicy) -> None:
+        self._index, self._policy = index, policy
+        self._residents = index.residents
+        self.idle = sorted((r for r in self._residents if not r.leased), key=lambda r: r.last_used)
+        self._protected = self._stems()
 
-    @property
-    def enough(self) -> bool:
-        return self.freed >= self.needed
+    def surplus(self, resident: Resident) -> Action | None:
+        """Return the oldest of a resident's turns, if it keeps too many."""
+        others = [turn for turn in resident.turns if turn != resident.system]
+        return ForgetTurn(resident, others[0]) if len(others) > self._policy.max_snapshots else None
 
-    def drop_surplus(self, resident: Resident) -> None:
-        """Drop the oldest snapshots of a resident beyond the most that it may keep."""
-        for snapshot in self._surplus(resident) if resident in self.kept else ():
-            if self.enough:
-                return
-            self.kept[resident].remove(snapshot)
-            self._do(DropSnapshot(resident, snapshot, self._release([snapshot])))
+    def reduced(self, resident: Resident) -> Action | None:
+        """Drop a conversation, or cut it to its system prompt if no other holds that."""
+        if not self._has_system(resident) or self._held_by_another(resident):
+            return Drop(resident)
+        if len(resident.keys) > resident.system:
+            return Shrink(resident, resident.system)
+        return None if resident in self._protected else Drop(resident)
 
-    def reduce(self, resident: Resident) -> None:
-        """Drop a conversation, or cut it to its system prompt if no other remaining one holds that."""
-        if resident not in self.kept or resident in self.stems:
-            return
-        reached, snapshot = self._system(resident)
-        if not reached or self._held_by_another(resident):
-            self.drop(resident)
-        elif self._is_no_more_than_its_system_prompt(resident):
-            if resident not in self.protected:
-                self.drop(resident)
-        else:
-            before = self.kept[resident]
-            after = self.rings.carried(before, resident.system)
-            self.kept[resident] = after
-            saved = resident.nbytes - self.capacity_bytes(resident.system)
-            # A snapshot that stays may be a new object with the same arrays.
-            left = {id(kept.handle) for kept in after}
-            freed = saved + self._release([gone for gone in before if id(gone.handle) not in left])
-            action = Shrink(resident, resident.system, snapshot, freed)
-            self.stems[resident] = action
-            self._do(action)
-
-    def drop(self, resident: Resident) -> None:
-        if resident not in self.kept:
-            return
-        freed = self._release(self.kept.pop(resident))
-        cut = self.stems.pop(resident, None)
-        if cut is None:
-            self._do(Drop(resident, resident.nbytes + freed))
-        else:  # no need to cut it first
-            self.actions.remove(cut)
-            self._do(Drop(resident, cut.freed + self.capacity_bytes(cut.keep) + freed), already=cut.freed)
-
-    def _do(self, action: Action, already: int = 0) -> None:
-        self.actions.append(action)
-        self.freed += action.freed - already
-        self.used[action.resident.scope] -= action.freed - already
-
-    def _release(self, snapshots: Iterable[Snapshot]) -> int:
-        """Return the bytes freed when a resident drops these snapshots: those that no other resident shares."""
-        freed = 0
-        for snapshot in snapshots:
-            self.shared[id(snapshot.handle)] -= 1
-            freed += 0 if self.shared[id(snapshot.handle)] else snapshot.nbytes
-        return freed
-
-    def _system(self, resident: Resident) -> tuple[bool, Snapshot | None]:
-        """Return True if its system prompt can be continued from, and the snapshot to restore for that."""
-        end, system = len(resident.keys), resident.system
-        length, snapshot = self.rings.reach(end, resident.written, self.kept[resident], system)
-        return 0 < length == system, snapshot
-
-    def _surplus(self, resident: Resident) -> list[Snapshot]:
-        # The same length can be reached as long as this snapshot is kept, without the others.
-        system = self._system(resident)[1]
-        others = [s for s in self.kept[resident] if system is None or s.handle is not system.handle]
-        return others[: max(len(others) - self.policy.max_snapshots, 0)]
+    def _has_system(self, resident: Resident) -> bool:
+        """Return True if a conversation can be continued from its system prompt."""
+        return 0 < resident.system == self._index.window.reach(resident.local, resident.system)
 
     def _held_by_another(self, resident: Resident) -> bool:
         # The other must have it as its system prompt, or it would not be kept when that one is evicted.
@@ -192,16 +118,12 @@ class _Books:
         return any(
             other is not resident
             and (other.scope, other.system) == (resident.scope, system)
-            and (other in self.stems or self._system(other)[0])
+            and self._has_system(other)
             and other.keys[:system] == keys
-            for other in self.kept
+            for other in self._residents
         )
 
-    def _is_no_more_than_its_system_prompt(self, resident: Resident) -> bool:
-        bare = len(resident.keys) <= resident.system
-        return bare or self.capacity_bytes(resident.system) >= resident.nbytes  # cutting would save nothing
-
-    def _protected(self) -> set[Resident]:
+    def _stems(self) -> set[Resident]:
         """Return the system prompts to keep longer than conversations: the last used, up to their share, at least one.
 
         Without a limit, prompts with a date or a name, each used once, would push out every conversation.
@@ -209,9 +131,9 @@ class _Books:
         protected: set[Resident] = set()
         total = 0
         for resident in reversed(self.idle):
-            if self._system(resident)[0] and self._is_no_more_than_its_system_prompt(resident):
-                total += resident.nbytes
-                if protected and total > self.policy.stem_share * self.policy.budget:
+            if self._has_system(resident) and len(resident.keys) <= resident.system:
+                total += self._index.bytes_of([resident])
+                if protected and total > self._policy.stem_share * self._policy.budget:
                     break
                 protected.add(resident)
         return protected

@@ -1,38 +1,38 @@
-"""``KvHoldings``: the arrays of one model's conversations on its device, the operations on them, and their bytes.
+"""``KvHoldings``: the pool of one model's pages on its device, and which of them each conversation has.
 
-Only the owner thread runs this code, except ``copied``. Byte counts are computed from shapes, without the device.
+Only the owner thread runs this code. Byte counts are computed from shapes, without the device.
 """
 
 from __future__ import annotations
 
-import threading
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.pages import PAGE, PageSizes, Window, pages_for
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.conversations.host_store import bytes_of
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.conversations.page_books import PageBook
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
+from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
+from langchain_gemma_jax.engine.device.page_door import Content, page_door
+from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import token_keys
-from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
+from langchain_gemma_jax.engine.requests.resident import Resident
+
+KEPT_TABLES = 4  # of rows that may come again, on the device
 
 
 @dataclass
 class KvHoldings:
-    """The arrays of one model's conversations on the device. ``KvStore`` decides if there is room for more."""
+    """The pages of one model on its device. ``KvStore`` decides if there is room for more."""
 
     shape: Shape
     library: Library
@@ -41,141 +41,253 @@ class KvHoldings:
     metrics: Metrics
     index: PrefixIndex = field(init=False)
     changed: bool = False  # since the byte counts were last read
-    _padding: dict[int, list[SequenceKV]] = field(default_factory=lambda: defaultdict(list))  # rows that fill up a step
 
     def __post_init__(self) -> None:
-        self.index = PrefixIndex(Rings(sequence_kv.ring_size(self.shape.layout, self.ladders.capacities[-1])))
+        shape = self.shape
+        sizes = page_pool.page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
+        self.sizes = PageSizes(sizes.whole, sizes.local)
+        self.window = Window(page_pool.window_of(shape.layout))
+        self.index = PrefixIndex(self.window, self.sizes)
+        self._door = page_door(shape, self.device, self.run)
+        self._pool: KvPool | None = None
+        self._entries = local_entries(self.window, self.ladders, shape.max_context)
+        self._open_books()
+
+    def _open_books(self) -> None:
+        self._whole, self._local = PageBook(self.shape.pages.whole), PageBook(self.shape.pages.local)
+        self._tables: dict[tuple[object, ...], Tables] = {}
 
     # Bytes.
 
     def nbytes(self) -> int:
-        """Return the bytes of all arrays."""
-        padding = sum(self.bytes_for(capacity) * len(rows) for capacity, rows in self._padding.items())
-        return self.index.nbytes() + padding
+        """Return the bytes of all pages that somebody has."""
+        return self._whole.used * self.sizes.whole + self._local.used * self.sizes.local
 
     def busy(self) -> int:
         """Return the bytes of running requests' conversations."""
-        return sum(bytes_of(resident) for resident in self.index.residents if resident.leased)
+        return self.index.bytes_of(resident for resident in self.index.residents if resident.leased)
 
-    def bytes_for(self, capacity: int) -> int:
-        """Return the bytes of a sequence of this capacity on each device."""
-        shape = self.shape
-        return sequence_kv.sequence_bytes(shape.layout_of_a_device, capacity, shape.max_context, shape.recipe.kv_dtype)
+    def bytes_for(self, tokens: int) -> int:
+        """Return the bytes of a conversation of this number of tokens on each device."""
+        return pages_for(tokens) * self.sizes.whole + len(self.window.pages(tokens)) * self.sizes.local
 
-    def snapshot_bytes(self, capacity: int) -> int:
-        """Return the bytes of a copy of such a sequence's rings on each device."""
-        return sequence_kv.snapshot_bytes(self.shape.layout_of_a_device, capacity, self.shape.recipe.kv_dtype)
+    def bytes_missing(self, resident: Resident, tokens: int, kept: int | None = None) -> int:
+        """Return the bytes that a conversation needs to be written up to this number of tokens.
+
+        ``kept``: how many of its first tokens are kept, if not all.
+        """
+        length = len(resident.keys) if kept is None else kept
+        whole = pages_for(tokens) - (len(resident.whole) if kept is None else pages_for(length))
+        local = [page for page in self._local_pages(length, tokens) if kept is not None or page not in resident.local]
+        return max(0, whole) * self.sizes.whole + len(local) * self.sizes.local
+
+    def bytes_of_branch(self, source: Resident, length: int, tokens: int) -> int:
+        """Return the bytes that a branch of a conversation's first tokens needs: new pages, and a copy of its last."""
+        copies = self.sizes.whole + self.sizes.local if length % PAGE else 0
+        return self.bytes_missing(source, tokens, kept=length) + copies
+
+    def bytes_to_continue(self, resident: Resident, length: int, tokens: int) -> int:
+        """Return the bytes that a conversation needs to go on after its first tokens."""
+        page, copies = length // PAGE, 0
+        if length % PAGE and self._whole.is_shared(cast("int", resident.whole[page])):
+            copies = self.sizes.whole + self.sizes.local
+        return self.bytes_missing(resident, tokens) + copies
+
+    def has_pages(self, nbytes: int) -> bool:
+        """Return True if the pool has free pages for this number of bytes, of whichever kind."""
+        enough = self._whole.free * self.sizes.whole >= nbytes
+        return enough and (not self.sizes.local or self._local.free * self.sizes.local >= nbytes)
+
+    # Programs.
+
+    @property
+    def pool(self) -> KvPool:
+        """The pool. Programs are given it, and ``pool`` is set to what they return."""
+        if self._pool is None:
+            self._pool = self.run(("empty",))
+        return self._pool
+
+    @pool.setter
+    def pool(self, new: KvPool) -> None:
+        self._pool = new
+
+    @property
+    def is_lost(self) -> bool:
+        """True if a program that was given the pool failed, so that what was in it is gone."""
+        return self._pool is not None and self._pool.ids.is_deleted()
+
+    def run(self, key: ProgramKey, *args: object) -> Any:
+        """Run one of the programs."""
+        return self.device.run(key, self.library.of(key), *args)
+
+    def tables(self, rows: Sequence[Resident], count: int, capacity: int) -> Tables:
+        """Return the pages of rows on the device, for ``count`` rows of which the last ones may be unused.
+
+        ``capacity``: the tokens that the global layers' tables reach.
+        """
+        key = (count, capacity, *((resident, resident.version) for resident in rows))
+        if (known := self._tables.pop(key, None)) is None:
+            entries = pages_for(capacity)
+            whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self._entries), np.int32)
+            for row, resident in enumerate(rows):
+                some = min(len(resident.whole), entries)
+                whole[row, :some] = resident.whole[:some]
+                for page in sorted(resident.local):  # of two at one place, the later is in the window
+                    local[row, page % self._entries] = resident.local[page]
+            known = self.device.put(Tables(whole, local), for_step=True)  # type: ignore[arg-type]
+        self._tables[key] = known
+        while len(self._tables) > KEPT_TABLES:
+            del self._tables[next(iter(self._tables))]
+        return known
 
     # Operations on one conversation.
 
-    def run(self, key: ProgramKey, *args: object) -> SequenceKV:
-        """Run one of the programs on a whole conversation."""
-        self.changed = True  # everything that is made or resized comes through here ...
-        found: SequenceKV = self.device.run(key, self.library.of(key), *args)
-        return found
+    def start(self, scope: str) -> Resident:
+        """Begin a conversation without tokens."""
+        return self.add(Resident(scope, token_keys(())))
 
-    def start(self, scope: str, capacity: int) -> Resident:
-        """Make an empty conversation."""
-        return self._add(scope, capacity, self.run(("empty", capacity)), token_keys(()))
-
-    def fork(self, source: Resident, reuse: Reuse, capacity: int) -> Resident:
-        """Make a copy of a conversation's first tokens. The conversation itself does not change."""
-        handle = self._with_rings(self._copy(source, capacity), capacity, reuse.snapshot)
-        resident = self._add(source.scope, capacity, handle, source.keys[: reuse.length])
-        self.index.touch(source)
-        resident.written = (source if reuse.snapshot is None else reuse.snapshot).written
-        resident.system = min(source.system, reuse.length)
-        resident.snapshots = self.index.rings.carried(source.snapshots, reuse.length)
+    def add(self, resident: Resident) -> Resident:
+        """Take in a conversation with its pages."""
+        self.index.add(resident)
+        self.changed = True
         return resident
 
-    def cut(self, resident: Resident, length: int, snapshot: Snapshot | None) -> None:
+    def grow(self, resident: Resident, tokens: int) -> None:
+        """Give a conversation the pages to be written up to this number of tokens, and drop those it needs no more."""
+        length = len(resident.keys)
+        self._drop_local(resident, self._worth_keeping(resident, tokens))
+        while len(resident.whole) < pages_for(tokens):
+            resident.whole.append(self._whole.take())
+            self._has_changed(resident)
+        for page in self._local_pages(length, tokens):
+            if page not in resident.local:
+                resident.local[page] = self._local.take()
+                self._has_changed(resident)
+
+    def fork(self, source: Resident, length: int) -> Resident:
+        """Begin a conversation with another's first tokens. It shares the pages, but for the one it will write to."""
+        resident = Resident(source.scope, source.keys[:length], system=min(source.system, length))
+        resident.turns = [turn for turn in source.turns if turn <= length and self._is_kept(source, turn)]
+        wanted = {*self.window.pages(length)}.union(*map(self.window.pages, resident.turns))
+        resident.whole = [self._whole.share(cast("int", page)) for page in source.whole[: pages_for(length)]]
+        shared = {page: cast("int", source.local[page]) for page in wanted if page in source.local}
+        resident.local = {page: self._local.share(number) for page, number in shared.items()}
+        self.index.touch(source)
+        self.add(resident)
+        self._own_the_end(resident)
+        return resident
+
+    def cut(self, resident: Resident, length: int) -> None:
         """Drop all but a conversation's first tokens."""
-        try:
-            resident.handle = self._with_rings(cast("SequenceKV", resident.handle), resident.capacity, snapshot)
-        except BaseException:
-            self.drop(resident)  # its arrays were donated
-            raise
-        self.index.truncate(resident, length, snapshot)
-        self.changed = True  # snapshots may have been dropped
+        self.index.truncate(resident, length)
+        for page in resident.whole[pages_for(length) :]:
+            self._whole.drop(cast("int", page))
+        del resident.whole[pages_for(length) :]
+        self._drop_local(resident, self.index.wanted(resident))
+        self._has_changed(resident)
+        self._own_the_end(resident)
 
-    def resize(self, resident: Resident, capacity: int) -> None:
-        """Give a conversation another capacity."""
-        old = resident.handle
-        resident.handle = self._copy(resident, capacity)
-        free(old)
-        resident.capacity, resident.nbytes = capacity, self.bytes_for(capacity)
-
-    def keep_rings(self, resident: Resident, nbytes: int) -> None:
-        """Keep a copy of a conversation's rings as they are now."""
-        arrays = self.run(("snapshot", resident.capacity), resident.handle)
-        self.index.add_snapshot(resident, Snapshot(len(resident.keys), resident.written, nbytes, arrays))
+    def forget_turn(self, resident: Resident, turn: int) -> None:
+        """Drop the window before an earlier length, as far as nothing else needs it."""
+        self.index.forget_turn(resident, turn)
+        self._drop_local(resident, self._worth_keeping(resident, len(resident.keys)))
 
     def drop(self, resident: Resident) -> None:
         """Drop a conversation."""
         self.index.remove(resident)
-        self.changed = True  # ... and everything that is dropped comes through here
         self.metrics.evictions += 1
-        free(resident.handle)
+        for page in resident.whole:
+            self._whole.drop(cast("int", page))
+        resident.whole = []
+        self._drop_local(resident, set())
+        self._has_changed(resident)
+
+    def give_back(self) -> None:
+        """Give the memory of free pages back to the system, or the whole pool if no conversation is left."""
+        if self._pool is None or self.is_lost:
+            return
+        if not self.index.residents:
+            self.clear()
+            return
+        self._door.give_back(self._pool, self._whole.unused(), local=False)
+        self._door.give_back(self._pool, self._local.unused(), local=True)
 
     def clear(self) -> None:
         """Drop everything, including running requests' conversations."""
         self.changed = True
         for resident in self.index.residents:
             self.index.remove(resident)
-            free(resident.handle)
-            for kept in resident.snapshots:
-                free(kept.handle)
-        self._padding.clear()
+        free(self._pool)
+        self._pool = None
+        self._open_books()
 
-    # Padding sequences, for the unused rows of a step.
+    # What is in pages.
 
-    def padding(self, capacity: int, rows: int | None = None) -> list[SequenceKV]:
-        """Take up to ``rows`` padding sequences, or all. They may be donated; ``put_padding`` returns them."""
-        spare = self._padding[capacity]
-        taken, self._padding[capacity] = spare[:rows], [] if rows is None else spare[rows:]
-        return taken
+    def read(
+        self, resident: Resident, whole: Sequence[int], local: Sequence[int]
+    ) -> tuple[list[Content], list[Content]]:
+        """Return copies of what is in some of a conversation's pages, by their numbers in it."""
+        pages = [cast("int", resident.whole[number]) for number in whole]
+        own = [cast("int", resident.local[number]) for number in local]
+        return self._door.read(self.pool, pages, local=False), self._door.read(self.pool, own, local=True)
 
-    def put_padding(self, capacity: int, sequences: Iterable[SequenceKV]) -> None:
-        """Add padding sequences, returned or new."""
-        self._padding[capacity].extend(sequences)
+    def place(self, resident: Resident, whole: Sequence[Content], local: dict[int, Content]) -> Resident:
+        """Take in a conversation without pages, with these contents in new ones."""
+        pages = [self._whole.take() for _ in whole]
+        numbers = [self._local.take() for _ in local]
+        self.pool = self._door.write(self.pool, pages, whole, local=False)
+        self.pool = self._door.write(self.pool, numbers, list(local.values()), local=True)
+        resident.whole, resident.local = list(pages), dict(zip(local, numbers, strict=True))
+        return self.add(resident)
 
-    def drop_padding(self) -> None:
-        """Free all padding sequences."""
-        self.changed |= bool(self._padding)
-        self._padding.clear()
+    # Pages.
 
-    def _add(self, scope: str, capacity: int, handle: SequenceKV, keys: array[int]) -> Resident:
-        resident = Resident(scope, capacity, self.bytes_for(capacity), handle, keys)
-        self.index.add(resident)
-        return resident
+    def _local_pages(self, length: int, tokens: int) -> range:
+        """Return the local pages that tokens behind the first ``length`` ones, up to ``tokens``, are written to."""
+        return range(0) if self.window.tokens is None else range(length // PAGE, pages_for(tokens))
 
-    def _copy(self, resident: Resident, capacity: int) -> SequenceKV:
-        return self.run(("resize", resident.capacity, capacity), resident.handle)
+    def _worth_keeping(self, resident: Resident, tokens: int) -> set[int]:
+        return self.index.wanted(resident).union(self._local_pages(len(resident.keys), tokens))
 
-    def _with_rings(self, handle: SequenceKV, capacity: int, snapshot: Snapshot | None) -> SequenceKV:
-        """Return a sequence with the rings of a snapshot, if there is one. The given sequence is donated."""
-        if snapshot is None:
-            return handle
-        arrays = cast("RingArrays", snapshot.handle)
-        return self.run(("restore", arrays[0].keys.shape[2], capacity), handle, arrays)
+    def _is_kept(self, resident: Resident, turn: int) -> bool:
+        return self.window.reach(resident.local, turn) == turn
+
+    def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
+        for page in [page for page in resident.local if page not in wanted]:
+            self._local.drop(cast("int", resident.local.pop(page)))
+            self._has_changed(resident)
+
+    def _own_the_end(self, resident: Resident) -> None:
+        """Copy the page that a conversation's next token is written to, if another conversation has it too."""
+        length = len(resident.keys)
+        page = length // PAGE
+        if length % PAGE and self._whole.is_shared(cast("int", resident.whole[page])):
+            resident.whole[page] = self._copied(self._whole, cast("int", resident.whole[page]), local=False)
+            self._has_changed(resident)
+        if page in resident.local and self._local.is_shared(cast("int", resident.local[page])):
+            resident.local[page] = self._copied(self._local, cast("int", resident.local[page]), local=True)
+            self._has_changed(resident)
+
+    def _copied(self, book: PageBook, page: int, *, local: bool) -> int:
+        new = book.take()
+        self.pool = self._door.copy(self.pool, page, new, local=local)
+        book.drop(page)
+        return new
+
+    def _has_changed(self, resident: Resident) -> None:
+        resident.version += 1
+        self.changed = True
 
 
-_one_at_a_time = threading.Lock()  # XLA ends the process if an array is deleted while another thread reads it
+def local_entries(window: Window, ladders: Ladders, max_context: int) -> int:
+    """Return the entries of the local layers' tables: for a window, and the longest chunk behind it."""
+    if window.tokens is None:
+        return 1
+    return min(pages_for(window.tokens + ladders.longest_chunk) + 1, pages_for(max_context))
 
 
 def free(tree: object) -> None:
-    """Delete arrays now, even if other objects refer to them. This waits for ``copied`` in other threads."""
+    """Delete arrays now, even if other objects refer to them."""
     for leaf in jax.tree.leaves(tree):
-        with _one_at_a_time:
-            if not leaf.is_deleted():
-                leaf.delete()
-
-
-def copied(array: jax.Array) -> npt.NDArray[np.generic]:
-    """Return an array's numbers on the host. Any thread may call it; ``free`` waits for it.
-
-    Raises:
-        RuntimeError: the array was deleted before.
-    """
-    with _one_at_a_time:
-        return np.array(np.asarray(array))
+        if not leaf.is_deleted():
+            leaf.delete()

@@ -12,7 +12,7 @@ from typing import Protocol
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
-from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, DropSnapshot, EvictionPolicy
+from langchain_gemma_jax.engine.conversations.kv_eviction import Drop, EvictionPolicy, ForgetTurn
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.prefix_index import Reuse
 from langchain_gemma_jax.engine.host.own_log import OwnLog
@@ -21,8 +21,8 @@ from langchain_gemma_jax.engine.requests.resident import Resident
 
 _log = OwnLog(__name__)
 
-WORTH_A_COPY = 16  # common tokens: fewer are faster read again than copied
-HEADROOM = 64  # tokens that a new conversation can grow by before its cache must grow
+WORTH_SHARING = 16  # common tokens: fewer are read again
+HEADROOM = 64  # tokens that a new conversation can grow by before it needs more pages
 
 
 class Budget(Protocol):
@@ -68,15 +68,14 @@ class KvStore:
 
         def have() -> int:
             keys, scope = request.keys(), request.asked.scope
-            return max(self.index.plan(keys, scope).length, self.host_store.reach(keys, scope, self.index.rings))
+            return max(self.index.plan(keys, scope).length, self.host_store.reach(keys, scope, self.index.window))
 
-        return self.disk_store.awaits(request, self._wanted(request), have)
+        return self.disk_store.awaits(request, have)
 
     def take(self, request: Request) -> bool:
         """Give a request a conversation with as much of its context as is kept. False: there is no room now."""
-        self._bring_back(request)
+        reuse = self._bring_back(request)
         asked, progress = request.asked, request.progress
-        reuse = self.index.plan(request.keys(), asked.scope)
         wanted = self._wanted(request)
         resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
@@ -88,48 +87,30 @@ class KvStore:
         request.on_device.resident = resident
         if progress.started_at is None:  # a request that begins again may find tokens of its own
             progress.reused = len(resident.keys)
-        if resident.written > (self.index.rings.size or 0):
-            self.keep(resident)  # the turn before ended here
+        self.keep(resident)  # the turn before ended here
         return True
 
     def grow(self, resident: Resident, tokens: int) -> bool:
-        """Grow a conversation to hold this number of tokens. False: there is no room."""
-        capacity = self.held.ladders.capacity(tokens)
-        if capacity <= resident.capacity:
-            return True
-        if not self._make_room(self.held.bytes_for(capacity), resident.scope):
+        """Give a conversation the pages to be written up to this number of tokens. False: there is no room."""
+        missing = self.held.bytes_missing(resident, tokens)
+        if missing and not self._make_room(missing, resident.scope):
             return False
-        self.held.resize(resident, capacity)
+        self.held.grow(resident, tokens)
         return True
 
     def fits_alone(self, tokens: int) -> bool:
         """Return True if a conversation with this number of tokens fits when all others of the model are dropped."""
-        size = self.held.bytes_for(self.held.ladders.capacity(tokens))
+        size = self.held.bytes_for(tokens)
         return self._used_elsewhere() + size <= self.policy.budget and size <= self.shared.room()
 
     def keep(self, resident: Resident) -> None:
-        """Keep a snapshot of the rings, so that the conversation can be continued from this point later."""
-        rings = self.index.rings
-        end = len(resident.keys)
-        if rings.size is None or not end or any(kept.end == end for kept in resident.snapshots):
+        """Keep the window before a conversation's end, so that it can be continued from here later."""
+        if self.index.window.tokens is None or self.policy.max_snapshots == 0:
             return
-        size = self.held.snapshot_bytes(resident.capacity)
-        surplus = len(resident.snapshots) + 1 - self.policy.max_snapshots
-        if self.policy.max_snapshots == 0 or not self._make_room(size, resident.scope):
-            return
-        # The first snapshot is for the system prompt; of the others the oldest is dropped.
-        for old in resident.snapshots[1 : 1 + max(0, surplus)]:
-            self.index.drop_snapshot(resident, old)
-        self.held.keep_rings(resident, size)
-
-    def must_keep_before(self, resident: Resident, tokens: int) -> bool:
-        """Return True if writing this number of tokens would, for the first time, overwrite the rings' beginning."""
-        rings = self.index.rings
-        if rings.size is None or resident.written > rings.size:
-            return False
-        return len(resident.keys) + tokens > rings.size and not any(
-            kept.end == len(resident.keys) for kept in resident.snapshots
-        )
+        self.index.keep_turn(resident)
+        # The first turn is for the system prompt; of the others the oldest is dropped.
+        while len(resident.turns) > 1 + self.policy.max_snapshots:
+            self.held.forget_turn(resident, resident.turns[1])
 
     def release(self, request: Request) -> None:
         """Release the conversation of a request that is over or starts again. It stays until its bytes are needed."""
@@ -138,16 +119,7 @@ class KvStore:
             request.on_device.resident = None
             if self.disk_store is not None:
                 self.disk_store.is_idle(resident)
-
-    def pad(self, capacity: int, rows: int) -> bool:
-        """Allocate padding sequences for the unused rows of a step. False: there is no room."""
-        held = self.held
-        spare = held.padding(capacity)  # taken out, so that making room does not free these
-        fits = len(spare) >= rows or self._make_room(rows * held.bytes_for(capacity), None)
-        while fits and len(spare) < rows:
-            spare.append(held.run(("empty", capacity)))
-        held.put_padding(capacity, spare)
-        return fits
+            self._bound_idle()
 
     # Use of memory, and eviction.
 
@@ -156,21 +128,20 @@ class KvStore:
         for resident in self.index.residents:
             if not resident.leased:
                 self.held.drop(resident)
-        self.held.drop_padding()
-        self.held.changed = True
+        self.held.give_back()
 
     def park_all(self) -> None:
         """Park conversations in host memory before the model leaves, if that is worth it, the last used one last."""
         for resident in sorted(self.index.residents, key=lambda r: r.last_used):
             if self.disk_store is not None:
                 self.disk_store.save_leaving(resident)
-            self.host_store.keep(resident, self.index.rings)
+            self.host_store.keep(resident, self.held)
 
     def save_idle(self, now: float) -> float | None:
         """Begin to write one idle conversation to disk, if it is due. Return the seconds until the next may be due."""
         if self.disk_store is None:
             return None
-        return self.disk_store.save_idle(now, -self._missing(0))
+        return self.disk_store.save_idle(now)
 
     def save_all(self, until: float) -> None:
         """Write idle conversations to disk before the engine ends, the last used first, until the given time."""
@@ -179,10 +150,15 @@ class KvStore:
                 self.disk_store.save_leaving(resident)
 
     def _wanted(self, request: Request) -> int:
-        """Return the initial capacity of a request's conversation."""
+        """Return the number of tokens that a request's conversation should have room for at first."""
         asked, context = request.asked, request.progress.context
-        tokens = min(len(context) + min(request.room, HEADROOM), asked.max_context)
-        return self.held.ladders.capacity(tokens)
+        return min(len(context) + min(request.room, HEADROOM), asked.max_context)
+
+    def _bound_idle(self) -> None:
+        """Evict idle conversations beyond the bytes that these may keep."""
+        idle = self.index.bytes_of(resident for resident in self.index.residents if not resident.leased)
+        if (surplus := idle - self.policy.idle) > 0:
+            self.give_up(surplus, reason="the bound on idle conversations")
 
     def _make_room(self, needed: int, scope: str | None) -> bool:
         """Evict idle conversations, this model's first, and then idle models, until this number of bytes fits."""
@@ -191,117 +167,100 @@ class KvStore:
                 store.give_up(missing, scope if store is self else None, needed)
         if (missing := self.held.nbytes() + needed - self.shared.room()) > 0:
             self.shared.more(missing)
-        return self._missing(needed) <= 0
+        if not self.held.has_pages(needed):
+            self.give_up(needed, scope, needed)
+        return self._missing(needed) <= 0 and self.held.has_pages(needed)
 
     def _missing(self, needed: int) -> int:
         """Return the bytes that are missing: to the conversations' budget or to the device's room."""
         held = self.held.nbytes() + needed
         return max(held + self._used_elsewhere() - self.policy.budget, held - self.shared.room())
 
-    def give_up(self, missing: int, scope: str | None = None, needed: int = 0) -> int:
+    def give_up(self, missing: int, scope: str | None = None, needed: int = 0, reason: str = "") -> int:
         """Evict idle conversations of this number of bytes, or all of them. Return the number of freed bytes.
 
         Args:
             missing: the number of bytes.
             scope: the scope that they are for: ...
             needed: ... its share is computed with this number of bytes added.
+            reason: for the log.
         """
-        before, began, parked = self.held.nbytes(), time.perf_counter(), 0
-        for action in kv_eviction.to_free(
-            self.index,
-            missing,
-            policy=self._policy_now(),
-            capacity_bytes=lambda tokens: self.held.bytes_for(self.held.ladders.capacity(tokens)),
-            asking=scope,
-            asked=needed,
-        ):
+        before, began, parked, policy = self.held.nbytes(), time.perf_counter(), 0, self._policy_now()
+        while self.held.nbytes() > before - missing:
+            action = kv_eviction.next_to_go(self.index, policy, scope, needed)
+            if action is None:
+                break
+            resident = action.resident
+            if isinstance(action, ForgetTurn):
+                self.held.forget_turn(resident, action.turn)
+                continue
             if isinstance(action, Drop) and self.disk_store is not None:
-                self.disk_store.save_leaving(action.resident)
-            if not isinstance(action, DropSnapshot):
-                parked += self.host_store.keep(action.resident, self.index.rings)
+                self.disk_store.save_leaving(resident)
+            parked += self.host_store.keep(resident, self.held)
             if isinstance(action, Drop):
-                self.held.drop(action.resident)
-            elif isinstance(action, DropSnapshot):
-                self.index.drop_snapshot(action.resident, action.snapshot)
-                self.held.changed = True
+                self.held.drop(resident)
             else:
-                self._shrink(action)
-        if self.held.nbytes() > before - missing:
-            self.held.drop_padding()
-        freed = before - self.held.nbytes()
-        if freed:
+                self.held.cut(resident, action.keep)
+                self.held.metrics.evictions += 1
+        if freed := before - self.held.nbytes():
+            self.held.give_back()
             what = "conversations to host memory" if parked else "conversations"
-            self.shared.gave_up(
-                what,
-                "room for another conversation" if needed else "room for a model",
-                freed,
-                time.perf_counter() - began,
-            )
+            reason = reason or ("room for another conversation" if needed else "room for a model")
+            self.shared.gave_up(what, reason, freed, time.perf_counter() - began)
         return freed
 
     def _policy_now(self) -> EvictionPolicy:
         """Return the policy with the budget limited to the device's room, so that shares are shares of real memory."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
-    def _bring_back(self, request: Request) -> None:
-        """Fetch a conversation from host memory or disk, if that is faster than reading it again."""
-        if self.host_store.nbytes:
-            self._bring_back_from_host(request)
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            scope = request.asked.scope
-            have = self.index.plan(request.keys(), scope).length
-            if found.length > have and self._make_room(self.held.bytes_for(found.capacity), scope):
-                self.disk_store.place(found, scope)
+    def _bring_back(self, request: Request) -> Reuse:
+        """Fetch a conversation from host memory or disk, if that is faster than reading it again.
 
-    def _bring_back_from_host(self, request: Request) -> None:
-        scope = request.asked.scope
-        have = self.index.plan(request.keys(), scope).length
-        found = self.host_store.find(request.keys(), scope, have, self.index.rings)
+        Return what of the request's context can be reused then.
+        """
+        keys, scope = request.keys(), request.asked.scope
+        reuse = self.index.plan(keys, scope)
+        there = self.host_store.find(keys, scope, reuse.length, self.index.window) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
-        if (
-            found is not None
-            and self._make_room(self.host_store.bytes_back(found), scope)
-            and self.host_store.holds(found)
-        ):
-            self.index.add(self.host_store.fetch(found))
-            self.held.changed = True
+        if there is not None and self._make_room(self.host_store.bytes_back(there), scope) and there in self.host_store:
+            self.host_store.fetch(there, self.held)
+            reuse = self.index.plan(keys, scope)
+        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
+            room = found.length > reuse.length and self._make_room(self.held.bytes_for(found.length), scope)
+            if room:
+                self.disk_store.place(found, scope)
+                reuse = self.index.plan(keys, scope)
+        return reuse
 
     def _used_elsewhere(self) -> int:
         return sum(store.held.nbytes() for store in self.shared.others())
 
-    def _shrink(self, action: kv_eviction.Shrink) -> None:
-        self.held.cut(action.resident, action.keep, action.snapshot)
-        self.held.resize(action.resident, self.held.ladders.capacity(action.keep))
-        self.held.metrics.evictions += 1
-
-    def _take_over(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
+    def _take_over(self, reuse: Reuse, tokens: int, scope: str) -> Resident | None:
         """Return a conversation that reuses the planned one. None: it is not worth it, or there is no room."""
         source = reuse.source
-        if source is None or (not reuse.in_place and reuse.length < WORTH_A_COPY):
+        if source is None or (not reuse.in_place and reuse.length < WORTH_SHARING):
             return None
         was, source.leased = source.leased, True  # so that it is not evicted to make room
         try:
-            if not reuse.in_place and self._make_room(self.held.bytes_for(capacity), scope):
-                return self.held.fork(source, reuse, capacity)
-            # Without room for a copy, it is better to lose the other branch than to read everything again.
-            return source if not was and self._continue(source, reuse, capacity, scope) else None
+            if not reuse.in_place and self._make_room(self.held.bytes_of_branch(source, reuse.length, tokens), scope):
+                return self.held.fork(source, reuse.length)
+            # Without room for a branch, it is better to lose the other one than to read everything again.
+            return source if not was and self._continue(source, reuse, tokens, scope) else None
         finally:
             source.leased = was
 
-    def _start(self, reuse: Reuse, capacity: int, scope: str) -> Resident | None:
+    def _start(self, reuse: Reuse, tokens: int, scope: str) -> Resident | None:
         """Return an empty conversation. None: there is no room."""
-        if reuse.length >= WORTH_A_COPY and any(resident.leased for resident in self.index.residents):
+        if reuse.length >= WORTH_SHARING and any(resident.leased for resident in self.index.residents):
             return None  # once another request ends, there may be room to reuse the common tokens
-        if not self._make_room(self.held.bytes_for(capacity), scope):
+        if not self._make_room(self.held.bytes_for(tokens), scope):
             return None
-        return self.held.start(scope, capacity)
+        return self.held.start(scope)
 
-    def _continue(self, resident: Resident, reuse: Reuse, capacity: int, scope: str) -> bool:
-        """Continue in a conversation's own arrays after its first ``reuse.length`` tokens. False: they cannot grow."""
-        if capacity > resident.capacity and not self._make_room(self.held.bytes_for(capacity), scope):
+    def _continue(self, resident: Resident, reuse: Reuse, tokens: int, scope: str) -> bool:
+        """Continue a conversation itself after its first ``reuse.length`` tokens. False: there is no room."""
+        if not self._make_room(self.held.bytes_to_continue(resident, reuse.length, tokens), scope):
             return False
-        self.held.cut(resident, reuse.length, reuse.snapshot)
+        self.held.cut(resident, reuse.length)
         self.index.touch(resident)
-        if capacity > resident.capacity:
-            self.held.resize(resident, capacity)
         return True

@@ -18,7 +18,7 @@ from langchain_gemma_jax.engine.base.guards import Asker, Asks, CompileCost, Gua
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.other_hosts import OtherHostsPrograms
-from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV, shardings
+from langchain_gemma_jax.engine.device.page_pool import KvPool, shardings
 from langchain_gemma_jax.models.seams.placement import Placement
 
 Result = TypeVar("Result")
@@ -58,11 +58,11 @@ class DeviceAccess:
             self._others.copied(jax.tree.leaves(tree), jax.tree.leaves(found))
         return found
 
-    def put_sequence(self, sequence: SequenceKV) -> SequenceKV:
-        """Copy a conversation of numpy arrays to the device, with the sharding that programs expect."""
-        self._metrics.bytes_to_device += sum(leaf.nbytes for leaf in jax.tree.leaves(sequence))
+    def put_pages(self, contents: KvPool) -> KvPool:
+        """Copy pages of numpy arrays to the device, with the sharding that programs expect."""
+        self._metrics.bytes_to_device += sum(leaf.nbytes for leaf in jax.tree.leaves(contents))
         self._metrics.device_copies += 1
-        found: SequenceKV = jax.device_put(sequence, shardings(self.placement, sequence))
+        found: KvPool = jax.device_put(contents, shardings(self.placement, contents))
         return found
 
     def expect(self, key: ProgramKey) -> None:

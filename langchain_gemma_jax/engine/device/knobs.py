@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 MAX_BIASES = 512
 SMALLEST = float(np.finfo(np.float32).tiny)
@@ -99,7 +100,18 @@ def knobs(
     return Knobs(*cast("tuple[jax.Array, ...]", leaves))  # they become these on the device
 
 
-def stack(rows: Sequence[Knobs]) -> Knobs:
-    """Stack the knobs of several requests into a batch. For use inside a jitted program."""
-    stacked: Knobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-    return stacked
+SIZES = (len(Floats._fields), len(Ints._fields), 2, MAX_BIASES, MAX_BIASES)  # of the leaves of ``Knobs``, in order
+NUMBERS = sum(SIZES)
+
+
+def packed(one: Knobs) -> npt.NDArray[np.uint32]:
+    """Return the knobs of a request as one array of bits ``[number]``, so that rows of them are copied at once."""
+    leaves = (one.floats, one.ints, one.seed, one.bias_ids, one.bias_values)
+    return np.concatenate([np.asarray(leaf).view(np.uint32) for leaf in leaves])
+
+
+def unpacked(rows: jax.Array) -> Knobs:
+    """Return the knobs of rows, each of them packed. For use inside a jitted program."""
+    dtypes = (jnp.float32, jnp.int32, jnp.uint32, jnp.int32, jnp.float32)
+    parts = jnp.split(rows, np.cumsum(SIZES)[:-1].tolist(), axis=1)
+    return Knobs(*(jax.lax.bitcast_convert_type(part, kind) for part, kind in zip(parts, dtypes, strict=True)))

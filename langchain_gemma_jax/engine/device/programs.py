@@ -1,23 +1,24 @@
 """The device programs of one model: the engine compiles no others.
 
-    read     a chunk of one conversation                        one for each (chunk, capacity)
-    verify   drafted tokens of one conversation                 one for each capacity
-    advance  a token of each of several conversations           one for each (rows, capacity)
-    pick     the tokens that follow what those have read        one for each number of rows
-    step     advance and pick, for a conversation alone         one for each capacity
+    read     a chunk of one conversation, or its newest token and drafted ones  one for each size of a chunk
+    advance  a token of each of several conversations                          one
+    pick     the tokens that follow what those have read                        one
+    step     advance and pick, for a conversation alone                         one
     loop     several steps without the host                     instead of the last three, where that is faster
-    empty, resize, snapshot, restore                            a conversation's memory as a whole
+    empty    the pool of pages that all conversations share                     one
+    copy_pages, take_pages, put_pages
+             pages as a whole, where the host cannot reach the memory of the pool
     embed    whole texts, by a model that makes vectors of them one for each (rows, tokens)
     encode_begin, encode_layer, encode_end
              the parts of an encoder of pictures or sounds      one of each for each (encoder, size of its input)
     read_medium
-             the soft tokens of one picture or sound            one for each (encoder, chunk, capacity)
+             the soft tokens of one picture or sound            one for each (encoder, chunk)
 
-Everything that can differ from call to call is traced; the shapes come from ``ladders.Ladders`` alone, so the number of
-programs has a bound. Picking takes long to compile and is the same for every capacity, so it is a program of its own.
-Only for a conversation alone it is part of ``step``, since two dispatches a token would cost more than they save. The
-sequences of all programs but ``pick``, ``resize`` and ``snapshot`` are donated: the caller may use only what is
-returned.
+Everything that can differ from call to call is traced, where a conversation's pages lie and how long it is included.
+Only where XLA attends, which goes through whole tables, there are several widths of tables, and a program for each.
+The shapes come from ``ladders.Ladders`` alone, so the number of programs has a bound. Picking takes long to compile, so
+it is a program of its own. Only for a conversation alone it is part of ``step``, since two dispatches a token would
+cost more than they save. The pool is donated by all programs that return it: the caller may use only what is returned.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
-from langchain_gemma_jax.engine.device import sequence_kv
-from langchain_gemma_jax.engine.device.knobs import Knobs
+from langchain_gemma_jax.engine.device import page_pool
+from langchain_gemma_jax.engine.device.knobs import unpacked
+from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables, note_ids
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
-from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.kernels.fused_ops import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.seams.architecture import Architecture
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
@@ -47,6 +49,8 @@ Jitted: TypeAlias = jax.stages.Wrapped
 
 MAX_STOPS = 16  # stop ids that a loop on the device checks; the host checks all of them
 NO_TOKEN = -1  # returned instead of a token if the model's scores have NaN
+FEW_TOKENS = 16  # a chunk of no more gives what it read of each token
+PAGES_AT_ONCE = 8  # that a program copies, takes or puts
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ class Shape:
     recipe: Recipe
     valid_vocab: int  # ids from here on are no tokens, and are never picked
     max_context: int
+    pages: PageCounts
     loop_steps: int = 8
+    picks: int = 8  # rows that tokens are picked for at once
 
     @property
     def layout(self) -> CacheLayout:
@@ -72,11 +78,11 @@ class Shape:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class RowKnobs:
-    """A row's inputs for sampling: its own parameters, and the tokens that are legal now."""
+class RowSettings:
+    """The inputs of rows for sampling: their own parameters, and the tokens that are legal now."""
 
-    knobs: Knobs
-    allowed: jax.Array  # [word] uint32: bit i of word w is token 32 w + i
+    knobs: jax.Array  # [row, number] uint32: see ``knobs.packed``
+    allowed: tuple[jax.Array, ...]  # of each row [word] uint32: bit i of word w is token 32 w + i
 
 
 class Programs:
@@ -84,23 +90,21 @@ class Programs:
 
     def __init__(self, shape: Shape, placement: Placement) -> None:
         self.shape, self.placement = shape, placement
-        self.read = self._jit(_read, donate="sequence")
+        self.read = self._jit(_read, donate="pool")
         self.pick = self._jit(_pick_rows)
-        self.step = self._jit(_step, donate="sequences")
-        self.advance = self._jit(_advance, donate="sequences")
-        self.loop = self._jit(_loop, donate="sequences")
-        self.verify = self._jit(_verify, donate="sequence")
+        self.step = self._jit(_step, donate="pool")
+        self.advance = self._jit(_advance, donate="pool")
+        self.loop = self._jit(_loop, donate="pool")
         self.embed = self._jit(_embed)
-        self.snapshot = jax.jit(self._kept(partial(sequence_kv.snapshot, shape.layout)))
-        self.restore = jax.jit(self._kept(partial(sequence_kv.restore, shape.layout)), donate_argnames="sequence")
+        self.copy_pages = self._jit(_copy_pages, donate="pool")
+        self.take_pages = self._jit(_take_pages)
+        self.put_pages = self._jit(_put_pages, donate="pool")
 
     def of(self, key: ProgramKey) -> Jitted:
         """Return the program of a key from the ladders."""
         kind = str(key[0])
         if kind == "empty":
-            return self.empty(int(key[1]))
-        if kind == "resize":
-            return self.resize(int(key[2]))
+            return self.empty()
         if kind == "read_medium":
             return self.read_medium(int(key[1]))
         if kind in ENCODING:
@@ -111,20 +115,15 @@ class Programs:
         program: Jitted = getattr(self, kind)
         return program
 
-    def empty(self, capacity: int) -> Jitted:
-        """Return the program that makes a sequence without tokens."""
-        layout, context = self.shape.layout, self.shape.max_context
-        program = partial(sequence_kv.empty, layout, capacity, context, self.shape.recipe.kv_dtype)
+    def empty(self) -> Jitted:
+        """Return the program that makes the pool."""
+        program = partial(page_pool.empty, self.shape.layout, self.shape.pages, self.shape.recipe)
         # A program without array arguments needs an explicit sharding for its result.
-        return jax.jit(program, out_shardings=sequence_kv.shardings(self.placement, jax.eval_shape(program)))
-
-    def resize(self, capacity: int) -> Jitted:
-        """Return the program that copies a sequence into one of this capacity."""
-        return jax.jit(self._kept(partial(sequence_kv.resize, self.shape.layout, capacity=capacity)))
+        return jax.jit(program, out_shardings=page_pool.shardings(self.placement, jax.eval_shape(program)))
 
     def read_medium(self, encoder: int) -> Jitted:
         """Return the program that reads an encoder's soft tokens of one medium."""
-        return self._jit(partial(_read_medium, encoder=encoder), donate="sequence", name="read_medium")
+        return self._jit(partial(_read_medium, encoder=encoder), donate="pool", name="read_medium")
 
     def encoding(self, part: str, encoder: int) -> Jitted:
         """Return the program of one part of an encoder."""
@@ -150,7 +149,7 @@ class Programs:
         @wraps(program)
         def kept(*args: Any, **kwargs: Any) -> Any:
             found = program(*args, **kwargs)
-            return jax.lax.with_sharding_constraint(found, sequence_kv.shardings(self.placement, found))
+            return jax.lax.with_sharding_constraint(found, page_pool.shardings(self.placement, found))
 
         return kept
 
@@ -161,11 +160,16 @@ def _read(
     tokens: jax.Array,  # [1, token] int32, padded
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
-    sequence: SequenceKV,
-) -> tuple[jax.Array, jax.Array, SequenceKV]:
-    """Read a chunk: the hidden state after its last real token ``[1, width]``, its end, the sequence."""
-    hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,), keep=count - 1)
-    return hidden[:, 0], start + count, sequence
+    first: jax.Array,  # int32: the first token whose hidden state is wanted; of a long chunk, the last real one
+    tables: Tables,  # [1, entry]
+    pool: KvPool,
+) -> tuple[jax.Array, jax.Array, KvPool]:
+    """Read a chunk: the hidden states after some tokens ``[picks, width]``, the ends there, and the pool."""
+    few = tokens.shape[1] <= FEW_TOKENS
+    hidden, pool = _forward(shape, params, tokens, start, count, tables, pool, keep=None if few else count - 1)
+    behind = jnp.concatenate([hidden[0], jnp.zeros((shape.picks, hidden.shape[2]), hidden.dtype)])
+    wanted = jax.lax.dynamic_slice_in_dim(behind, first if few else jnp.int32(0), shape.picks)
+    return wanted, start + 1 + first + jnp.arange(shape.picks), pool
 
 
 def _read_medium(
@@ -175,18 +179,18 @@ def _read_medium(
     vectors: jax.Array,  # [1, token, width] float32: the soft tokens that are read in their place
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
-    sequence: SequenceKV,
+    tables: Tables,  # [1, entry]
+    pool: KvPool,
     *,
     encoder: int,
-) -> tuple[jax.Array, jax.Array, SequenceKV]:
-    """Read one medium: the hidden state after its last token ``[1, width]``, its end, the sequence."""
+) -> tuple[jax.Array, jax.Array, KvPool]:
+    """Read one medium: the hidden state after its last token, its end, as ``_read`` returns them, and the pool."""
     hidden, cache = shape.architecture.read_medium(
-        params, shape.recipe, encoder, vectors, start, count, sequence.layers, count - 1
+        params, shape.recipe, encoder, vectors, start, count, tables.over(pool), count - 1
     )
-    at = jnp.arange(sequence.ids.shape[0]) - start[0]  # padding may reach beyond the end, and is not written
-    new = jnp.take(tokens[0], jnp.clip(at, 0, tokens.shape[1] - 1))
-    ids = jnp.where((at >= 0) & (at < count[0]), new, sequence.ids)
-    return hidden[:, 0], start + count, SequenceKV(cache, ids)
+    pool = note_ids(KvPool(cache.layers, pool.ids), tables.whole, tokens, start, count)
+    wanted = jnp.pad(hidden[0], ((0, shape.picks - 1), (0, 0)))
+    return wanted, start + count + jnp.arange(shape.picks), pool
 
 
 def _embed(
@@ -199,29 +203,18 @@ def _embed(
     return shape.architecture.embed(params, shape.recipe, tokens, count)
 
 
-def _verify(
-    shape: Shape,
-    params: Any,
-    tokens: jax.Array,  # [1, token] int32: the newest token and the drafted ones after it, padded
-    start: jax.Array,  # [1] int32
-    count: jax.Array,  # [1] int32
-    sequence: SequenceKV,
-) -> tuple[jax.Array, jax.Array, SequenceKV]:
-    """Read a chunk: the hidden state after each of its tokens ``[token, width]``, the end after each, the sequence."""
-    hidden, (sequence,) = _forward(shape, params, tokens, start, count, (sequence,))
-    return hidden[0], start + 1 + jnp.arange(tokens.shape[1]), sequence
-
-
 def _advance(
     shape: Shape,
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
-    ends: jax.Array,  # [row] int32: the number of tokens in each sequence
-    sequences: tuple[SequenceKV, ...],
-) -> tuple[jax.Array, jax.Array, tuple[SequenceKV, ...]]:
-    """Read one token a row: the hidden states ``[row, width]``, the new ends, the sequences."""
-    hidden, sequences = _forward(shape, params, tokens[:, None], ends, jnp.ones_like(ends), sequences)
-    return hidden[:, 0], ends + 1, sequences
+    ends: jax.Array,  # [row] int32: the number of tokens in each conversation
+    alive: jax.Array,  # [row] int32: 1, or 0 for unused rows, which come last
+    tables: Tables,  # [row, entry]
+    pool: KvPool,
+) -> tuple[jax.Array, jax.Array, KvPool]:
+    """Read one token a row: the hidden states ``[row, width]``, the new ends, the pool."""
+    hidden, pool = _forward(shape, params, tokens[:, None], ends, alive, tables, pool)
+    return hidden[:, 0], ends + alive, pool
 
 
 def _pick_rows(
@@ -229,35 +222,40 @@ def _pick_rows(
     params: Any,
     hidden: jax.Array,  # [row, width]
     ends: jax.Array,  # [row] int32: the positions of the tokens to pick
-    ids: tuple[jax.Array, ...],  # a row: [position] int32
-    rows: tuple[RowKnobs, ...],
+    real: jax.Array,  # int32: the number of rows before the unused ones
+    whole: jax.Array,  # [row, entry] int32: the pages of the rows' ids
+    ids: jax.Array,  # [page, slot] int32
+    rows: RowSettings,
 ) -> Picked:
     """Pick the tokens that follow these hidden states."""
-    stacked: RowKnobs = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    history = ids[whole].reshape(whole.shape[0], -1)
     valid = shape.valid_vocab
 
-    def work(scores: jax.Array, share: ScoreShare, rows: RowKnobs, ids: jax.Array, ends: jax.Array) -> Picked:
+    def work(scores: jax.Array, share: ScoreShare, rows: RowSettings, history: jax.Array, ends: jax.Array) -> Picked:
         by_kernel = share is EVERY_SCORE and shape.recipe.between is BetweenForm.KERNEL and kernels_run()
         best = best_of(scores, valid) if by_kernel else None
-        picked = pick(scores, rows.knobs, ids, ends, rows.allowed, valid_vocab=valid, best=best, share=share)
+        allowed = jnp.stack(rows.allowed)
+        picked = pick(scores, unpacked(rows.knobs), history, ends, allowed, valid_vocab=valid, best=best, share=share)
         broken = jnp.isnan(share.max(scores, axis=-1) if best is None else best[0])
         return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
 
-    return shape.architecture.with_scores(params, shape.recipe, hidden, work, stacked, jnp.stack(ids), ends)
+    return shape.architecture.with_scores(params, shape.recipe, hidden, real, work, rows, history, ends)
 
 
 def _step(
     shape: Shape,
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
-    ends: jax.Array,  # [row] int32: the number of tokens in each sequence
-    sequences: tuple[SequenceKV, ...],
-    rows: tuple[RowKnobs, ...],
-) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
-    """Read one token a row and pick the next: the picked tokens, the new ends, the sequences."""
-    hidden, ends, sequences = _advance(shape, params, tokens, ends, sequences)
-    ids = tuple(sequence.ids for sequence in sequences)
-    return _pick_rows(shape, params, hidden, ends, ids, rows), ends, sequences
+    ends: jax.Array,  # [row] int32: the number of tokens in each conversation
+    alive: jax.Array,  # [row] int32: 1, or 0 for unused rows, which come last
+    tables: Tables,  # [row, entry]
+    pool: KvPool,
+    rows: RowSettings,
+) -> tuple[Picked, jax.Array, KvPool]:
+    """Read one token a row and pick the next: the picked tokens, the new ends, the pool."""
+    hidden, ends, pool = _advance(shape, params, tokens, ends, alive, tables, pool)
+    picked = _pick_rows(shape, params, hidden, ends, jnp.sum(alive), tables.whole, pool.ids, rows)
+    return picked, ends, pool
 
 
 def _loop(
@@ -267,21 +265,23 @@ def _loop(
     ends: jax.Array,  # [row] int32
     limits: jax.Array,  # [row] int32: the number of tokens that a row may still get
     stops: jax.Array,  # [row, stop] int32: ids that end a row; -1: none
-    sequences: tuple[SequenceKV, ...],
-    rows: tuple[RowKnobs, ...],
-) -> tuple[Picked, jax.Array, tuple[SequenceKV, ...]]:
-    """Run up to ``loop_steps`` steps: the picked tokens ``[step, row]``, their number in each row, the sequences."""
-    steps, count = shape.loop_steps, len(sequences)
-    blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, sequences, rows)[0]
+    tables: Tables,  # [row, entry]
+    pool: KvPool,
+    rows: RowSettings,
+) -> tuple[Picked, jax.Array, KvPool]:
+    """Run up to ``loop_steps`` steps: the picked tokens ``[step, row]``, their number in each row, the pool."""
+    steps = shape.loop_steps
+    used = (limits > 0).astype(jnp.int32)
+    blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, used, tables, pool, rows)[0]
     out = jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), blank)
 
     def go_on(state: _LoopState) -> jax.Array:
         return (state.step < steps) & jnp.any(state.got < state.limits)
 
     def once(state: _LoopState) -> _LoopState:
-        picked, _, kept = _step(shape, params, state.tokens, state.ends, state.sequences, rows)
-        alive = state.got < state.limits
         # A row that is done reads its last token again in each step, at the same place.
+        picked, _, kept = _step(shape, params, state.tokens, state.ends, used, tables, state.pool, rows)
+        alive = state.got < state.limits
         more = alive.astype(jnp.int32)
         got = state.got + more
         ended = jnp.any(picked.tokens[:, None] == stops, axis=1)
@@ -292,12 +292,12 @@ def _loop(
             got=got,
             limits=jnp.where(alive & ended, got, state.limits),
             out=jax.tree.map(lambda o, new: o.at[state.step].set(new), state.out, picked),
-            sequences=kept,
+            pool=kept,
         )
 
-    first = _LoopState(jnp.int32(0), tokens, ends, jnp.zeros(count, jnp.int32), limits, out, sequences)
+    first = _LoopState(jnp.int32(0), tokens, ends, jnp.zeros_like(limits), limits, out, pool)
     last = jax.lax.while_loop(go_on, once, first)
-    return last.out, last.got, last.sequences
+    return last.out, last.got, last.pool
 
 
 @jax.tree_util.register_dataclass
@@ -309,7 +309,7 @@ class _LoopState:
     got: jax.Array  # [row] int32: tokens picked in this loop
     limits: jax.Array  # [row] int32
     out: Picked  # [step, row, ...]
-    sequences: tuple[SequenceKV, ...]
+    pool: KvPool
 
 
 def _forward(
@@ -318,12 +318,23 @@ def _forward(
     tokens: jax.Array,
     start: jax.Array,
     count: jax.Array,
-    sequences: tuple[SequenceKV, ...],
+    tables: Tables,
+    pool: KvPool,
     keep: jax.Array | None = None,
-) -> tuple[jax.Array, tuple[SequenceKV, ...]]:
-    caches = tuple(sequence.layers for sequence in sequences)
-    hidden, caches = shape.architecture.forward(params, shape.recipe, tokens, start, count, caches, keep)
-    return hidden, tuple(
-        SequenceKV(cache, jax.lax.dynamic_update_slice(sequence.ids, tokens[row], (start[row],)))
-        for row, (cache, sequence) in enumerate(zip(caches, sequences, strict=True))
+) -> tuple[jax.Array, KvPool]:
+    hidden, cache = shape.architecture.forward(
+        params, shape.recipe, tokens, start, count, tables.over(pool), keep
     )
+    return hidden, note_ids(KvPool(cache.layers, pool.ids), tables.whole, tokens, start, count)
+
+
+def _copy_pages(shape: Shape, source: Tables, target: Tables, pool: KvPool) -> KvPool:
+    return page_pool.copy_pages(pool, shape.layout, source, target)
+
+
+def _take_pages(shape: Shape, tables: Tables, pool: KvPool) -> KvPool:
+    return page_pool.take_pages(pool, shape.layout, tables)
+
+
+def _put_pages(shape: Shape, tables: Tables, contents: KvPool, pool: KvPool) -> KvPool:
+    return page_pool.put_pages(pool, shape.layout, tables, contents)

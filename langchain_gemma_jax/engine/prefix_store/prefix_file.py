@@ -22,7 +22,7 @@ from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, numpy_dtype
 from langchain_gemma_jax.private.folder import DamagedError
 
-MAGIC = b"GJXPRE1\n"
+MAGIC = b"GJXPRE2\n"
 HEAD = 2**16  # bytes at the beginning of a file, enough for most headers
 LARGEST_HEADER = 2**24
 _START = len(MAGIC) + 4
@@ -35,8 +35,7 @@ class Mark:
 
     digest: bytes  # of the model, the scope, and the tokens up to there
     length: int
-    written: int  # the highest position ever written in its rings, plus one
-    ring: int | None  # the index of its state of the local layers' rings; None: there are no local layers
+    ring: int | None  # the index of its state of the local layers; None: there are none
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class PrefixHeader:
     tokens: int  # slots of the global layers
     dtype: str
     marks: tuple[Mark, ...]
-    shapes: tuple[tuple[int, ...], ...]  # of the blocks: the global layers' keys and values, then each ring state's
+    shapes: tuple[tuple[int, ...], ...]  # of the blocks: the global layers' keys and values, then each state's
     globals: int  # the number of the global layers' blocks
     proofs: tuple[bytes, ...] = ()
     salt: bytes = b""
@@ -84,7 +83,7 @@ def packed(
             "seconds": header.seconds,
             "tokens": header.tokens,
             "dtype": header.dtype,
-            "marks": [[mark.digest.hex(), mark.length, mark.written, mark.ring] for mark in header.marks],
+            "marks": [[mark.digest.hex(), mark.length, mark.ring] for mark in header.marks],
             "shapes": header.shapes,
             "globals": header.globals,
             "proofs": [sealing.proof(block).hex() for block in raw],
@@ -130,8 +129,8 @@ def read_header(data: bytes | memoryview) -> PrefixHeader:
             tokens=int(said["tokens"]),
             dtype=str(said["dtype"]),
             marks=tuple(
-                Mark(bytes.fromhex(digest), int(length), int(written), None if ring is None else int(ring))
-                for digest, length, written, ring in said["marks"]
+                Mark(bytes.fromhex(digest), int(length), None if ring is None else int(ring))
+                for digest, length, ring in said["marks"]
             ),
             shapes=tuple(tuple(int(size) for size in shape) for shape in said["shapes"]),
             globals=int(said["globals"]),

@@ -1,9 +1,6 @@
 // Attention as XLA calls it, and Python's tests: checks, and the work cut into pieces for XLA's threads.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -304,15 +301,6 @@ EXPORTED int gemma_jax_attend(const char* variant, int stored, int apart, const 
   task.keys = static_cast<const char*>(keys), task.values = static_cast<const char*>(values);
   attend(nullptr, 1, task, apart ? HOW_APART : HOW_WHOLE);
   return 0;
-}
-
-// Gives the whole pages of the system between two addresses back to it. They read as zeros when they are used again.
-EXPORTED void gemma_jax_give_back(char* from, char* to) {
-  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  const uintptr_t begin = ((uintptr_t)from + page - 1) / page * page, end = (uintptr_t)to / page * page;
-#if defined(__linux__)
-  if (begin < end) madvise((void*)begin, end - begin, MADV_DONTNEED);
-#endif
 }
 
 }  // namespace attending

@@ -101,35 +101,35 @@ class DividedGemma(GemmaFacts):
         medium = SoftChunk(vectors, self.encoders[encoder].sight)
         return self.forward(params, recipe, padding, start, count, cache, keep, medium)
 
-    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None) -> jax.Array:
         name = "embed" if self.config.tied_head else "head"
         names = self.where.names(self._team(recipe).ways(name))
 
-        def of_a_device(table: Weight, hidden: jax.Array) -> jax.Array:
-            own = logits({name: table}, self.config, recipe, hidden)
+        def of_a_device(table: Weight, hidden: jax.Array, real: jax.Array | None) -> jax.Array:
+            own = logits({name: table}, self.config, recipe, hidden, real)
             return jax.lax.all_gather(own, names, axis=own.ndim - 1, tiled=True) if names else own
 
         partitions = self._partitions(recipe)[name]
         shared = jax.shard_map(
-            of_a_device, mesh=self.where.mesh, in_specs=(partitions, WHOLE), out_specs=WHOLE, check_vma=False
+            of_a_device, mesh=self.where.mesh, in_specs=(partitions, WHOLE, WHOLE), out_specs=WHOLE, check_vma=False
         )
-        scores: jax.Array = shared(params[name], hidden)
+        scores: jax.Array = shared(params[name], hidden, real)
         return scores
 
     def with_scores(
-        self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
+        self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array, work: Callable[..., Made], *given: Any
     ) -> Made:
         name = "embed" if self.config.tied_head else "head"
         ways = self._team(recipe).ways(name)
         if ways == 1:
-            return super().with_scores(params, recipe, hidden, work, *given)
+            return super().with_scores(params, recipe, hidden, real, work, *given)
 
-        def of_a_device(table: Weight, hidden: jax.Array, *given: Any) -> Made:
-            return work(logits({name: table}, self.config, recipe, hidden), MeshScores(self.where, ways), *given)
+        def of_a_device(table: Weight, hidden: jax.Array, real: jax.Array, *given: Any) -> Made:
+            return work(logits({name: table}, self.config, recipe, hidden, real), MeshScores(self.where, ways), *given)
 
-        specs = (self._partitions(recipe)[name], WHOLE, *(WHOLE,) * len(given))
+        specs = (self._partitions(recipe)[name], WHOLE, WHOLE, *(WHOLE,) * len(given))
         shared = jax.shard_map(of_a_device, mesh=self.where.mesh, in_specs=specs, out_specs=WHOLE, check_vma=False)
-        made: Made = shared(params[name], hidden, *given)
+        made: Made = shared(params[name], hidden, real, *given)
         return made
 
     def numbers_at_work(self, tokens: int, context: int) -> int:

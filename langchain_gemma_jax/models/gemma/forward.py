@@ -67,7 +67,7 @@ def forward(
     With a ``medium``, its vectors are read and ``tokens`` are ignored.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-    real = count[0] if tokens.shape[0] == 1 < tokens.shape[1] else None  # rows of products that are no padding
+    real = _real_rows(tokens, count)
     x, signals = _embedded(params, config, recipe, tokens, team, medium)
     turns = _Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
@@ -118,6 +118,14 @@ def forward(
     return h, None if cache is None or pages is None else cache.with_layers(tuple(pages))
 
 
+def _real_rows(tokens: jax.Array, count: jax.Array) -> jax.Array | None:
+    """Return the number of rows of products that are no padding, if the padding comes last."""
+    rows, columns = tokens.shape
+    if rows == 1 < columns:
+        return count[0]
+    return jnp.sum(count) if columns == 1 < rows else None
+
+
 def _embedded(
     params: Params, config: ModelConfig, recipe: Recipe, tokens: jax.Array, team: Teamwork, medium: SoftChunk | None
 ) -> tuple[jax.Array, jax.Array | None]:
@@ -147,10 +155,15 @@ def _attend_alone(
     return attend(queries, positions, seen, config, layer, recipe)
 
 
-def logits(params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array) -> jax.Array:
-    """Return the scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``."""
+def logits(
+    params: Params, config: ModelConfig, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None
+) -> jax.Array:
+    """Return the scores of the next token for hidden states ``[..., width]``: float32 ``[..., vocab]``.
+
+    ``real``: the number of rows before the unused ones, see ``linear``.
+    """
     head = params["embed" if config.tied_head else "head"]
-    return soft_cap(linear(hidden, head, recipe.embed), config.logits_softcap)
+    return soft_cap(linear(hidden, head, recipe.embed, real), config.logits_softcap)
 
 
 def _embed_scale(config: ModelConfig, recipe: Recipe) -> float:

@@ -57,8 +57,8 @@ class Gemma(GemmaFacts):
     def embed(self, params: Any, recipe: Recipe, tokens: jax.Array, count: jax.Array) -> jax.Array:
         return text_vectors(params, self.config, recipe, tokens, count)
 
-    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
-        return logits(params, self.config, recipe, hidden)
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None) -> jax.Array:
+        return logits(params, self.config, recipe, hidden, real)
 
     def among(self, where: DeviceGrid) -> Architecture:
         encoders = self.encoders if where.here else ()  # they do not run on several hosts

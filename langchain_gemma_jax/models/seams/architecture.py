@@ -144,17 +144,20 @@ class Architecture(ABC):
         """
 
     @abstractmethod
-    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:
-        """Return the scores of the next token for outputs of ``forward``: float32 ``[..., vocab_size]``."""
+    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None) -> jax.Array:
+        """Return the scores of the next token for outputs of ``forward``: float32 ``[..., vocab_size]``.
+
+        ``real``: the number of rows before the unused ones, whose scores have no meaning.
+        """
 
     def with_scores(
-        self, params: Any, recipe: Recipe, hidden: jax.Array, work: Callable[..., Made], *given: Any
+        self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array, work: Callable[..., Made], *given: Any
     ) -> Made:
-        """Return ``work(scores, share, *given)`` for the scores of the next token.
+        """Return ``work(scores, share, *given)`` for the scores of the next token. ``real``: see ``logits``.
 
         Where a model is divided, each device calls ``work`` with its own share of the scores, and all return the same.
         """
-        return work(self.logits(params, recipe, hidden), EVERY_SCORE, *given)
+        return work(self.logits(params, recipe, hidden, real), EVERY_SCORE, *given)
 
     @abstractmethod
     def numbers_at_work(self, tokens: int, context: int) -> int:

@@ -111,7 +111,10 @@ class TorchModel(Architecture):
             hidden = jnp.take_along_axis(hidden, keep[:, None, None], axis=1)
         return hidden, traced.written()
 
-    def logits(self, params: Any, recipe: Recipe, hidden: jax.Array) -> jax.Array:  # noqa: ARG002  the model's own head
+    def logits(
+        self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None
+    ) -> jax.Array:  # the model's own head
+        del recipe, real
         meta = self._meta()
         rows = hidden.reshape(-1, 1, hidden.shape[-1]).astype(self.facts.dtype)
         with meta.libraries.tracing():

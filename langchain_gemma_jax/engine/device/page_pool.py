@@ -1,0 +1,163 @@
+"""The keys and values of all conversations of a model: one pool of pages on the device, and tables of them.
+
+Which page belongs to which conversation is bookkeeping of ``conversations``. Programs take the pool, write the pages
+that their tables name, and return it: it is donated, so nothing is copied. Where kernels attend, memory of the pool is
+taken as it is written to, and its size costs nothing. Elsewhere it is all there from the beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from langchain_gemma_jax.kernels.attention import can_attend, vacant
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.seams.kv_cache import AXES, PAGE, KVCache, LayerKV, Layers, PageCounts, abstract_layers
+from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, Recipe
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class KvPool:
+    """All pages of a model."""
+
+    layers: Layers  # each layer that owns keys and values: [page, kv_head, slot, head_dim]
+    ids: jax.Array  # [page, slot] int32: the tokens, for penalties, at the global layers' pages
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Tables:
+    """The pages of a program's rows."""
+
+    whole: jax.Array  # [row, entry] int32: of the global layers, and of the ids
+    local: jax.Array  # [row, entry] int32: of the local layers
+
+    def over(self, pool: KvPool) -> KVCache:
+        """Return the cache that an architecture reads and writes."""
+        return KVCache(pool.layers, self.whole, self.local)
+
+
+@dataclass(frozen=True)
+class PageBytes:
+    """The bytes of a page of each kind, in all layers together."""
+
+    whole: int
+    local: int
+
+
+def window_of(layout: CacheLayout) -> int | None:
+    """Return the largest window of a local layer; None if every layer is global."""
+    return max((layer.window for layer in layout if layer and layer.window is not None), default=None)
+
+
+def attends_by_kernel(layout: CacheLayout, recipe: Recipe) -> bool:
+    """Return True if kernels follow the tables of every layer: then a table costs nothing but what is filled."""
+    heads = {layer.head_dim for layer in layout if layer is not None}
+    dtype = jnp.dtype(recipe.kv_dtype)
+    return recipe.attention is AttentionForm.KERNEL and all(can_attend(size, dtype) for size in heads)
+
+
+@lru_cache(maxsize=256)  # called several times for each request
+def page_bytes(layout: CacheLayout, dtype: str) -> PageBytes:
+    """Return the bytes of the pages."""
+    sums = {True: 4 * PAGE, False: 0}
+    for layer, spec in zip(layout, abstract_layers(layout, PageCounts(1, 1), dtype), strict=True):
+        if layer is not None and spec is not None:
+            sums[layer.window is None] += 2 * int(spec.size) * int(spec.dtype.itemsize)
+    return PageBytes(sums[True], sums[False])
+
+
+def abstract_pool(layout: CacheLayout, counts: PageCounts, dtype: str) -> KvPool:
+    """Return the shapes of a pool."""
+    layers = tuple(
+        None if spec is None else LayerKV(spec, spec)  # type: ignore[arg-type]  # shapes in the place of arrays
+        for spec in abstract_layers(layout, counts, dtype)
+    )
+    return KvPool(layers, jax.ShapeDtypeStruct((counts.whole, PAGE), jnp.int32))  # type: ignore[arg-type]
+
+
+def shardings(where: Placement, tree: Any) -> Any:
+    """Return the shardings of the arrays, or shapes, in a tree: the placement's for each ``LayerKV``."""
+
+    def of(leaf: Any) -> Any:
+        if isinstance(leaf, LayerKV):
+            home = where.sharding(leaf.keys.shape, AXES)
+            return LayerKV(home, home)  # type: ignore[arg-type]  # shardings in the place of arrays
+        return where.sharding(leaf.shape)
+
+    return jax.tree.map(of, tree, is_leaf=lambda leaf: isinstance(leaf, LayerKV))
+
+
+# The rest is for use inside a jitted program.
+
+
+def empty(layout: CacheLayout, counts: PageCounts, recipe: Recipe) -> KvPool:
+    """Return a pool without tokens. What is in its pages has no meaning."""
+    make = vacant if attends_by_kernel(layout, recipe) else jnp.zeros
+    shapes = abstract_pool(layout, counts, recipe.kv_dtype)
+    return jax.tree.map(lambda spec: make(spec.shape, spec.dtype), shapes)  # type: ignore[no-any-return]
+
+
+def note_ids(pool: KvPool, table: jax.Array, tokens: jax.Array, start: jax.Array, count: jax.Array) -> KvPool:
+    """Write the ids of a chunk ``[row, token]``, its padding to page 0."""
+    token = jnp.arange(tokens.shape[1])[None, :]
+    at = start[:, None] + token
+    entry = jnp.minimum(at // PAGE, table.shape[1] - 1)
+    page = jnp.where(token < count[:, None], jnp.take_along_axis(table, entry, axis=1), 0)
+    ids = pool.ids.at[page, jnp.mod(at, PAGE)].set(tokens, mode="drop")
+    return KvPool(pool.layers, ids)
+
+
+def copy_pages(pool: KvPool, layout: CacheLayout, source: Tables, target: Tables) -> KvPool:
+    """Copy pages to others: those in ``source`` to those at the same place in ``target``, each ``[page]``."""
+
+    def copied(array: jax.Array, local: bool) -> jax.Array:
+        come, go = (source.local, target.local) if local else (source.whole, target.whole)
+        return array.at[go].set(array[come], mode="drop")
+
+    layers = tuple(
+        None
+        if kept is None or kind is None
+        else LayerKV(copied(kept.keys, kind.window is not None), copied(kept.values, kind.window is not None))
+        for kept, kind in zip(pool.layers, layout, strict=True)
+    )
+    return KvPool(layers, copied(pool.ids, local=False))
+
+
+def take_pages(pool: KvPool, layout: CacheLayout, tables: Tables) -> KvPool:
+    """Return copies of pages: a pool of those that are named, each kind ``[page]``."""
+
+    def taken(array: jax.Array, local: bool) -> jax.Array:
+        return array[tables.local if local else tables.whole]
+
+    layers = tuple(
+        None
+        if kept is None or kind is None
+        else LayerKV(taken(kept.keys, kind.window is not None), taken(kept.values, kind.window is not None))
+        for kept, kind in zip(pool.layers, layout, strict=True)
+    )
+    return KvPool(layers, taken(pool.ids, local=False))
+
+
+def put_pages(pool: KvPool, layout: CacheLayout, tables: Tables, contents: KvPool) -> KvPool:
+    """Write pages: ``contents`` is what ``take_pages`` returns."""
+
+    def written(array: jax.Array, new: jax.Array, local: bool) -> jax.Array:
+        return array.at[tables.local if local else tables.whole].set(new, mode="drop")
+
+    layers = tuple(
+        None
+        if kept is None or kind is None or new is None
+        else LayerKV(
+            written(kept.keys, new.keys, kind.window is not None),
+            written(kept.values, new.values, kind.window is not None),
+        )
+        for kept, kind, new in zip(pool.layers, layout, contents.layers, strict=True)
+    )
+    return KvPool(layers, written(pool.ids, contents.ids, local=False))
