@@ -1,8 +1,8 @@
-"""Attention by the kernels over keys and values in pages, for traced code. Its cost depends on the filled slots alone."""
+"""Attention by the kernels over pages of keys and values, for traced code. Only filled slots cost anything."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ ALL = 1 << 40  # a window that hides nothing
 Pages = tuple[jax.Array, jax.Array]  # keys and values, each [page, kv_head, slot, head_dim]
 
 
-class Places(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Places:
     """Where the queries of each row stand in its context: int32 ``[row]`` each."""
 
     first: jax.Array  # the position of the first query
@@ -82,7 +84,8 @@ def _result_of(queries: jax.Array) -> jax.ShapeDtypeStruct:
 
 
 def _inputs(queries: jax.Array, places: Places, table: jax.Array) -> tuple[jax.Array, ...]:
-    return queries.astype(jnp.float32), jnp.stack(places, axis=1).astype(jnp.int32), table.astype(jnp.int32)
+    numbers = jnp.stack([places.first, places.count, places.until], axis=1)
+    return queries.astype(jnp.float32), numbers.astype(jnp.int32), table.astype(jnp.int32)
 
 
 def _how(window: int | None, cap: float | None) -> dict[str, np.generic]:

@@ -169,7 +169,7 @@ class ModelApi:
             runner = self._models.runners[served]
             limit = served.max_context if max_context is None else checked_token_count(max_context)
             if not served.model.architecture.embeds:
-                keys = needed(runner.device.bound, runner.ladders, limit, drafts=runner.drafts)
+                keys = needed(runner.device.bound, runner.ladders, limit)
                 first = first_answer(runner.ladders)
             else:
                 keys = needed_for_texts(runner.device.bound, limit)

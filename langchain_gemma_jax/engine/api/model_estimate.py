@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
+from langchain_gemma_jax.engine.base.pages import Window, pages_for
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.conversations.kv_holdings import local_entries
+from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel, page_bytes, window_of
 from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.residency.device_memory import kv_budget
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
 from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.mesh.counts import Fit
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.placement import Placement
 
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
+MOST_PAGES = 1 << 16  # of each kind, for some millions of tokens
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
 
 
@@ -22,7 +29,39 @@ def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     kind = model.architecture.at(model.placement)
     context = min(settings.max_context or kind.max_context, kind.max_context)
     steps = loop_steps(settings, model.placement.platform)
-    return Shape(kind, model.recipe, min(model.tokenizer.vocab_size, kind.vocab_size), context, steps)
+    vocabulary = min(model.tokenizer.vocab_size, kind.vocab_size)
+    bare = Shape(kind, model.recipe, vocabulary, context, PageCounts(1, 1), loop_steps=steps)
+    if kind.embeds:
+        return bare
+    ladders = ladders_for(settings, bare, model.placement.platform)
+    entries = local_entries(Window(window_of(bare.layout)), longest_chunk(bare, ladders), context)
+    bare = replace(bare, local_entries=entries, picks=ladders.picks)
+    return replace(bare, pages=page_counts(bare, ladders, kv_budget(settings, model.placement)))
+
+
+def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
+    """Return the pages of a model's pool: for what conversations may take, and at least for the longest one.
+
+    Programs are compiled for these numbers, so they are powers of two, which a slightly other budget does not change.
+    Where kernels attend, a page takes memory when it is written to, so each kind may have as many as fit the budget.
+    Elsewhere all are there from the beginning, in halves of the budget.
+    """
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
+    longest, entries = pages_for(shape.max_context), shape.local_entries
+    lazily = attends_by_kernel(shape.layout, shape.recipe)
+    share = budget if lazily else budget // 2
+
+    def count(size: int, least: int, most: int) -> int:
+        return 1 + max(least, _power_of_two(min(share // size, most)))
+
+    whole = count(sizes.whole, longest, MOST_PAGES if lazily else ladders.rows[-1] * 2 * longest)
+    local = count(sizes.local, entries, MOST_PAGES if lazily else 64 * entries) if sizes.local else 1
+    return PageCounts(whole, local)
+
+
+def _power_of_two(number: int) -> int:
+    """Return the largest power of two up to a number; 0 if there is none."""
+    return 1 << number.bit_length() - 1 if number > 0 else 0
 
 
 def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
@@ -34,9 +73,8 @@ def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
 def fit_of(settings: Settings, plan: LoadPlan, budget: int) -> Fit:
     """Return what a model needs of each device, with a conversation of a usual length, and what each has."""
     shape = shape_of(settings, plan)
-    ladders = ladders_for(settings, shape.max_context, plan.placement.platform)
-    capacity = ladders.capacity(min(USUAL_CONTEXT, shape.max_context))
-    kv = sequence_kv.sequence_bytes(shape.layout_of_a_device, capacity, shape.max_context, shape.recipe.kv_dtype)
+    ladders = ladders_for(settings, shape, plan.placement.platform)
+    kv = bytes_of_conversation(shape, min(USUAL_CONTEXT, shape.max_context))
     return Fit(weights_bytes(shape, plan.placement) + first_workspace(shape, ladders) + kv, budget)
 
 
@@ -46,12 +84,12 @@ def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntr
 
 
 def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: int, *, returns: bool) -> LedgerEntry:
-    ladders = ladders_for(settings, shape.max_context, model.placement.platform)
+    ladders = ladders_for(settings, shape, model.placement.platform)
     return LedgerEntry(
         model.name,
         model.placement,
         weights=weights,
-        floor=smallest_conversation(shape, ladders),
+        floor=smallest_conversation(shape),
         workspace=first_workspace(shape, ladders),
         returns=returns,
         keep_alive=settings.keep_alive if returns else None,
@@ -65,12 +103,30 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
     return where.nbytes(shape.architecture.abstract(shape.recipe))
 
 
-def smallest_conversation(shape: Shape, ladders: Ladders) -> int:
-    """Bytes that the smallest conversation takes: 0 of a model that makes vectors of texts and has none."""
+def smallest_conversation(shape: Shape) -> int:
+    """Return the bytes that the smallest conversation takes: 0 of a model that makes vectors of texts and has none.
+
+    Where the whole pool is there from the beginning, it is that.
+    """
     if shape.architecture.embeds:
         return 0
-    layout, context = shape.layout_of_a_device, shape.max_context
-    return sequence_kv.sequence_bytes(layout, ladders.capacities[0], context, shape.recipe.kv_dtype)
+    if attends_by_kernel(shape.layout, shape.recipe):
+        return bytes_of_conversation(shape, 1)
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
+    return shape.pages.whole * sizes.whole + shape.pages.local * sizes.local
+
+
+def bytes_of_conversation(shape: Shape, tokens: int) -> int:
+    """Return the bytes of a conversation's pages on each device."""
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
+    local = len(Window(window_of(shape.layout)).pages(tokens))
+    return pages_for(tokens) * sizes.whole + local * sizes.local
+
+
+def longest_chunk(shape: Shape, ladders: Ladders) -> int:
+    """Return the most tokens that are read at once: of a prompt, or of a picture or sound."""
+    encoders = shape.architecture.encoders
+    return max(ladders.longest_chunk, *(each.most_soft_tokens for each in encoders), 0)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:

@@ -19,6 +19,7 @@ from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_
 from langchain_gemma_jax.engine.base.checks import checked_timeout
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Asking, Guards
+from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
@@ -75,7 +76,7 @@ class ModelLoader:
         self._numbers = 0
         self.prefixes = prefix_store_of(settings.now)  # before the owner thread, which has things written at its end
         own = settings.now.ladders
-        rows = ladders_for(settings.now, 2**20, "cpu").rows if own is None else own.rows
+        rows = Ladders().rows if own is None else own.rows
         self.owner = Owner(rows[-1], metrics, events, self.libraries, self)
         self._models, self._evictor = self.owner.models, self.owner.evictor
         self._runner_factory = RunnerFactory(
@@ -196,7 +197,7 @@ class ModelLoader:
         known = KnownModel(
             served,
             shape,
-            ladders_for(settings, shape.max_context, where.platform),
+            ladders_for(settings, shape, where.platform),
             ModelGrammars(model.tokenizer, model.architecture.vocab_size),
             drafts_pay(settings, model.recipe),
             entry,
@@ -314,7 +315,7 @@ class ModelLoader:
         shape = shape_of(self._settings.now, plan)
         if shape.architecture.embedding_width is not None:
             return []
-        return first_answer(ladders_for(self._settings.now, shape.max_context, plan.placement.platform))
+        return first_answer(ladders_for(self._settings.now, shape, plan.placement.platform))
 
     def late(self, model: str, load: Load[Served], asker: Asking) -> None:
         """Have the guards look at a call whose time was up while its model was loaded."""

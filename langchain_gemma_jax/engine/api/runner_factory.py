@@ -16,7 +16,6 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
-from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_eviction import EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
@@ -24,14 +23,14 @@ from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, TransferCosts
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
+from langchain_gemma_jax.engine.device.page_door import is_mapped
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.device.sequence_kv import smallest_window
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
-from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, kv_budget
+from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, idle_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
@@ -94,12 +93,12 @@ class DeviceShare:
         self.evictor.log.add(self.known.entry.name, what, reason, nbytes, seconds)
 
 
-def program_keys(shape: Shape, ladders: Ladders) -> Iterator[ProgramKey]:
-    """Every program that a model can ever be asked for."""
+def program_keys(shape: Shape, ladders: Ladders, where: Placement) -> Iterator[ProgramKey]:
+    """Yield every program that a model can ever be asked for."""
     if shape.architecture.embeds:
         yield from TextLadder.for_context(shape.max_context).program_keys()
         return
-    yield from ladders.program_keys(smallest_window(shape.layout))
+    yield from ladders.program_keys(moves_pages=not is_mapped(where))
     yield from media_ladder(shape, ladders).program_keys(ladders.capacities)
 
 
@@ -128,28 +127,32 @@ class RunnerFactory:
         self._models, self._evictor, self._metrics = models, evictor, metrics
         self._guards, self._settings, self._background, self._others = guards, settings, background, others
         self._host_index = HostIndex(host_kv_budget(settings.now))
-        self._hosts: dict[Placement, tuple[HostMemory, TransferCosts]] = {}
+        self._costs: dict[Placement, TransferCosts] = {}
         self._prefixes, self._disk_costs = prefixes, DiskCosts()
         self._stored: WeakKeyDictionary[KnownModel, _Stored] = WeakKeyDictionary()
 
     def host_store(self, served: Served, where: Placement) -> HostStore:
         """A model's place in host memory."""
-        if where not in self._hosts:
-            self._hosts[where] = HostMemory(where), TransferCosts()
-        host, costs = self._hosts[where]
-        return HostStore(served, host, self._host_index, costs, self._metrics)
+        costs = self._costs.setdefault(where, TransferCosts())
+        parts = len(where.devices)
+        return HostStore(served, self._host_index, costs, self._metrics, parts=parts, usable=where.here)
 
     def runner(self, known: KnownModel, library: Library) -> Runner:
         """Make a model's runner: everything that belongs to the model on its device. Runs on the owner thread."""
         settings, shape, ladders = self._settings.now, known.shape, known.ladders
         model, where = known.served.model, known.served.model.placement
         ledger, home = self._evictor.ledger, known.entry.home
-        keys = program_keys(shape, ladders)
+        keys = program_keys(shape, ladders, where)
         others = None if where.here or self._others is None else self._others.programs(shape, where)
         device = DeviceAccess(
             where, self._metrics, self._guards, keys, lambda: ledger.used(home) - ledger.budget(home), others
         )
-        policy = EvictionPolicy(kv_budget(settings, where), settings.scope_share, max_snapshots=settings.max_snapshots)
+        policy = EvictionPolicy(
+            kv_budget(settings, where),
+            idle_kv_budget(settings, where, known.entry.weights),
+            settings.scope_share,
+            max_snapshots=settings.max_snapshots,
+        )
         shared = DeviceShare(self._evictor, self._models, known)
         held = KvHoldings(shape, library, device, ladders, self._metrics)
         kv_store = KvStore(held, policy, shared, known.host_store, self._disk_store(known, held))

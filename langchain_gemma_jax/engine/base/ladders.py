@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
-from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
-STEP_SLACK = 16  # physical slots beyond a capacity; as in models/seams/kv_cache.py, which needs JAX
-LARGEST_RUNG = 2**30  # so that a position, slack and chunk included, is an int32
+FEW_TOKENS = 16  # a chunk of no more gives what it read of each token: drafts are checked in one
+LARGEST_RUNG = 2**30  # so that a position, chunk included, is an int32
 
 
 @dataclass(frozen=True)
@@ -37,49 +37,70 @@ class Bound:
 class Ladders:
     """The sizes of programs. More rungs waste less work on padding, and cost more compiles.
 
-        >>> ladders = Ladders(rows=(1, 2, 4)).for_context(6000)
+        >>> ladders = Ladders(rows=(1, 4)).for_context(6000)
         >>> ladders.capacities
-        (512, 1024, 2048, 4096, 6000)
+        (2048, 6000)
         >>> ladders.capacity(700), ladders.rows_for(3)
-        (1024, 4)
-        >>> ladders.plan_chunks(start=100, count=75, capacity=512)
-        [Chunk(tokens=64, size=64), Chunk(tokens=11, size=16)]
+        (2048, 4)
+        >>> ladders.plan_chunks(20)
+        [Chunk(tokens=16, size=16), Chunk(tokens=4, size=16)]
 
     Raises:
         InputError: a ladder is not possible. The message says why.
     """
 
-    chunks: tuple[int, ...] = (16, 64, 256, 512)
-    """Tokens of a prompt that are read at once. The smallest is at most 16, because a cache has 16 slots beyond its
-    capacity for the padding of a last chunk. A chunk that is too long for a capacity is not used with it."""
-    capacities: tuple[int, ...] = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-    """Tokens that the cache of a conversation can hold. It is copied to the next when it is full."""
-    rows: tuple[int, ...] = (1, 2, 4, 8)
+    chunks: tuple[int, ...] = (16, 512)
+    """Tokens of a prompt that are read at once."""
+    capacities: tuple[int, ...] = (2048, 8192, 32768, 131072)
+    """Tokens that tables of pages reach, where attention goes through whole tables. Where kernels attend, which go
+    through what is filled, there is one: the longest context."""
+    rows: tuple[int, ...] = (1, 8)
     """Conversations that share a step. The first is 1."""
     draft: int = 7
-    """Drafted tokens that are checked at once, from 0 (no drafts) to 15: with the newest token they must fit the 16
-    slots beyond the capacity."""
+    """Drafted tokens that are checked at once, from 0 (no drafts) to 15. With the newest token they are read in one of
+    the chunks of up to 16 tokens."""
+    padding_is_free: bool = False
+    """Kernels skip padding, so that a chunk costs what its real tokens cost."""
 
     def __post_init__(self) -> None:
         for name in ("chunks", "capacities", "rows"):
             object.__setattr__(self, name, _ladder(name, getattr(self, name)))
-        if self.chunks[0] > STEP_SLACK:
-            raise InputError(
-                f"chunks: expected the smallest to be at most {STEP_SLACK}, found {self.chunks[0]}. A cache has "
-                f"{STEP_SLACK} slots beyond its capacity, and the last chunk of a full one is padded into them."
-            )
         if self.rows[0] != 1:
             raise InputError(f"rows: expected the first to be 1, for a conversation alone, found {self.rows[0]}.")
-        if not _is_whole(self.draft) or not 0 <= self.draft < STEP_SLACK:
+        if not _is_whole(self.draft) or not 0 <= self.draft < FEW_TOKENS:
             raise InputError(
-                f"draft: expected a whole number from 0 (no drafts) to {STEP_SLACK - 1}, found {self.draft!r}."
+                f"draft: expected a whole number from 0 (no drafts) to {FEW_TOKENS - 1}, found {self.draft!r}."
             )
+        if not any(self.draft < size <= FEW_TOKENS for size in self.chunks):
+            raise InputError(
+                f"chunks: expected one of {self.draft + 1} to {FEW_TOKENS} tokens, in which a token and {self.draft} "
+                f"drafted ones are checked, found {self.chunks}."
+            )
+
+    @property
+    def longest_chunk(self) -> int:
+        """The most tokens of a prompt that are read at once."""
+        return self.chunks[-1]
+
+    @property
+    def check(self) -> int:
+        """The size of the chunk in which drafted tokens are checked."""
+        return next(size for size in self.chunks if size > self.draft)
+
+    @property
+    def picks(self) -> int:
+        """The rows that tokens are picked for at once: of a step, or of a check."""
+        return max(self.rows[-1], self.draft + 1)
 
     def for_context(self, max_context: int) -> Ladders:
         """Return the ladders for conversations of up to ``max_context`` tokens, which becomes the last capacity."""
         if not _is_whole(max_context) or not 1 <= max_context <= LARGEST_RUNG:
             raise InputError(f"max_context: expected a whole number from 1 to 2**30, found {max_context!r}.")
         return replace(self, capacities=(*(c for c in self.capacities if c < max_context), max_context))
+
+    def for_kernels(self, *, padding_is_free: bool) -> Ladders:
+        """Return the ladders where kernels follow the tables of pages, so that all may reach the longest context."""
+        return replace(self, capacities=self.capacities[-1:], padding_is_free=padding_is_free)
 
     def capacity(self, tokens: int) -> int:
         """Return the smallest capacity that holds this number of tokens.
@@ -98,57 +119,49 @@ class Ladders:
         return self.rows[bisect_left(self.rows, conversations)]
 
     def plan_chunks(
-        self,
-        start: int,
-        count: int,
-        capacity: int,
-        cost: Callable[[int], float] | None = None,
-        sizes: tuple[int, ...] | None = None,
+        self, count: int, cost: Callable[[int], float] | None = None, sizes: tuple[int, ...] | None = None
     ) -> list[Chunk]:
-        """Return the cheapest chunks for reading ``count`` tokens after the first ``start``.
+        """Return the cheapest chunks for reading ``count`` tokens.
 
-        All but the last are full, and none exceeds the cache, padding included. ``cost`` is the cost of reading a chunk
-        of a size; the default is the size plus 48, about the cost of a dispatch. Planning again after the first chunk
-        gives chunks of the same cost as the remaining ones. ``sizes`` are the ladder's sizes that may be used, if not
-        all; a plan with them must exist: see ``chunk_plan.plan``.
+        All but the last are full. ``cost`` is the cost of reading a chunk of a size; the default is the size plus 48,
+        about the cost of a dispatch. Planning again after the first chunk gives chunks of the same cost as the
+        remaining ones. ``sizes`` are the ladder's sizes that may be used, if not all.
         """
-        if capacity not in self.capacities:
-            raise InputError(f"capacity: expected one of {self.capacities}, found {capacity}.")
-        if start < 0 or count < 0 or start + count > capacity:
-            raise InputError(
-                f"expected tokens between 0 and the capacity, {capacity}, found {count} after the first {start}."
-            )
-        room = capacity + STEP_SLACK - start
-        return plan(sizes or self.chunks, count, room, self.capacities[-1] + STEP_SLACK, cost or _cost)
+        if count < 0:
+            raise InputError(f"expected a number of tokens, found {count}.")
+        sizes = sizes or self.chunks
+        if not self.padding_is_free:
+            return plan(sizes, count, count + sizes[-1], self.capacities[-1] + sizes[-1], cost or _cost)
+        full, rest = divmod(count, sizes[-1])
+        last = [Chunk(rest, next(size for size in sizes if size >= rest))] if rest else []
+        return [Chunk(sizes[-1], sizes[-1])] * full + last
 
-    def program_keys(self, window: int | None) -> Iterator[ProgramKey]:
-        """Yield every program that can ever be needed. ``window``: of the local layers; None if there are none."""
-        for kind, sizes in self._kinds(window).items():
+    def program_keys(self, *, moves_pages: bool) -> Iterator[ProgramKey]:
+        """Yield every program that can ever be needed. ``moves_pages``: programs copy pages, as the host cannot."""
+        for kind, sizes in self._kinds(moves_pages=moves_pages).items():
             for each in sizes:
                 yield (kind, *each)
 
-    def programs(self, window: int | None) -> Bound:
+    def programs(self, *, moves_pages: bool = False) -> Bound:
         """Return the largest possible number of programs.
 
-        >>> print(Ladders(rows=(1, 2)).for_context(1024).programs(window=512))
-        8 read + 3 pick + 4 step + 2 verify + 2 empty + 4 resize + 2 snapshot + 2 restore = 27 programs
+        >>> print(Ladders(chunks=(16, 512)).for_context(131072).for_kernels(padding_is_free=True).programs())
+        1 empty + 2 read + 1 pick + 2 step = 6 programs
+        >>> print(Ladders(chunks=(16, 512)).for_context(131072).programs(moves_pages=True))
+        1 empty + 8 read + 1 pick + 8 step + 1 copy_pages + 1 take_pages + 1 put_pages = 21 programs
         """
-        return Bound({kind: len(sizes) for kind, sizes in self._kinds(window).items()})
+        kinds = self._kinds(moves_pages=moves_pages)
+        return Bound({kind: len(sizes) for kind, sizes in kinds.items() if sizes})
 
-    def _kinds(self, window: int | None) -> dict[str, list[tuple[int, ...]]]:
+    def _kinds(self, *, moves_pages: bool) -> dict[str, list[tuple[int, ...]]]:
         """Return the sizes that each kind of program is compiled for. They are defined here alone."""
-        all_ = self.capacities
-        # A ring has slots for the window and the slack or, in a small cache, as many as a global layer.
-        rings = [] if window is None else sorted({min(capacity, window) + STEP_SLACK for capacity in all_})
+        moving: list[tuple[int, ...]] = [()] if moves_pages else []
         return {
-            "read": [(chunk, capacity) for capacity in all_ for chunk in self.chunks if chunk <= capacity + STEP_SLACK],
-            "pick": [(rows,) for rows in sorted({*self.rows, self.draft + 1})],
-            "step": [(rows, capacity) for capacity in all_ for rows in self.rows],
-            "verify": [(self.draft + 1, capacity) for capacity in all_ if self.draft],
-            "empty": [(capacity,) for capacity in all_],
-            "resize": [(old, new) for old in all_ for new in all_],  # to the same capacity: a copy, for a fork
-            "snapshot": [(capacity,) for capacity in all_ if rings],
-            "restore": [(ring, capacity) for ring in rings for capacity in all_],
+            "empty": [()],
+            "read": [(chunk, capacity) for capacity in self.capacities for chunk in self.chunks],
+            "pick": [(rows,) for rows in sorted({*self.rows[1:], self.picks})],
+            "step": [(rows, capacity) for capacity in self.capacities for rows in self.rows],
+            **dict.fromkeys(MOVING, moving),
         }
 
 

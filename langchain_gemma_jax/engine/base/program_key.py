@@ -10,3 +10,6 @@ ProgramKey: TypeAlias = tuple[str | int, ...]
 
 ENCODING = ("encode_begin", "encode_layer", "encode_end")
 """The programs of an encoder, in their order."""
+
+MOVING = ("copy_pages", "take_pages", "put_pages")
+"""The programs that copy pages, where the host cannot reach the memory of the pool."""

@@ -99,7 +99,7 @@ def _joined(pages: Sequence[Array]) -> Array:
 def as_pages(
     arrays: PrefixArrays, layout: CacheLayout, window: Window, dtype: str, ids: array[int]
 ) -> tuple[list[Content], dict[int, Content]] | None:
-    """Return arrays that were read as pages: all of the global layers, some of the local ones. None: they do not fit."""
+    """Return arrays that were read as pages: all of the global layers, the window's of local ones. None: none fit."""
     length, header = arrays.stored.mark.length, arrays.stored.header
     if header.dtype != dtype or length > min(header.tokens, len(ids)):
         return None

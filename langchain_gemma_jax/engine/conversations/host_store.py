@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.pages import PAGE, Window, pages_for
+from langchain_gemma_jax.engine.base.pages import PAGE, pages_for
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse
@@ -77,21 +77,16 @@ class HostStore:
         self._metrics.parked += 1
         return True
 
-    def find(self, keys: Sequence[int], scope: str, have: int, window: Window) -> Resident | None:
+    def find(self, keys: Sequence[int], scope: str, have: int) -> Resident | None:
         """Return a conversation worth fetching for a prompt with ``have`` tokens on the device already, or None."""
-        plan = self.plan(keys, scope, window)
+        plan = self.plan(keys, scope)
         if plan.source is None:
             return None
         size = self._bytes_of(plan.source)
         return plan.source if self._costs.worth_fetching(size, plan.length - have, self.read) else None
 
-    def reach(self, keys: Sequence[int], scope: str, window: Window) -> int:
-        """Return the number of first tokens of a prompt that can be fetched from here."""
-        return self.plan(keys, scope, window).length
-
-    def plan(self, keys: Sequence[int], scope: str, window: Window) -> Reuse:
+    def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """Return the part of a prompt that could be reused from here."""
-        del window  # of the index, which is there as soon as something is parked
         index = self._host_index.of(self._model)
         return Reuse() if index is None else index.plan(keys, scope)
 

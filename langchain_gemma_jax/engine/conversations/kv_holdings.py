@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -50,7 +50,6 @@ class KvHoldings:
         self.index = PrefixIndex(self.window, self.sizes)
         self._door = page_door(shape, self.device, self.run)
         self._pool: KvPool | None = None
-        self._entries = local_entries(self.window, self.ladders, shape.max_context)
         self._open_books()
 
     def _open_books(self) -> None:
@@ -89,7 +88,7 @@ class KvHoldings:
     def bytes_to_continue(self, resident: Resident, length: int, tokens: int) -> int:
         """Return the bytes that a conversation needs to go on after its first tokens."""
         page, copies = length // PAGE, 0
-        if length % PAGE and self._whole.is_shared(cast("int", resident.whole[page])):
+        if length % PAGE and self._whole.is_shared(resident.whole[page]):
             copies = self.sizes.whole + self.sizes.local
         return self.bytes_missing(resident, tokens) + copies
 
@@ -128,12 +127,12 @@ class KvHoldings:
         key = (count, capacity, *((resident, resident.version) for resident in rows))
         if (known := self._tables.pop(key, None)) is None:
             entries = pages_for(capacity)
-            whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self._entries), np.int32)
+            whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self.shape.local_entries), np.int32)
             for row, resident in enumerate(rows):
                 some = min(len(resident.whole), entries)
                 whole[row, :some] = resident.whole[:some]
                 for page in sorted(resident.local):  # of two at one place, the later is in the window
-                    local[row, page % self._entries] = resident.local[page]
+                    local[row, page % self.shape.local_entries] = resident.local[page]
             known = self.device.put(Tables(whole, local), for_step=True)  # type: ignore[arg-type]
         self._tables[key] = known
         while len(self._tables) > KEPT_TABLES:
@@ -169,8 +168,8 @@ class KvHoldings:
         resident = Resident(source.scope, source.keys[:length], system=min(source.system, length))
         resident.turns = [turn for turn in source.turns if turn <= length and self._is_kept(source, turn)]
         wanted = {*self.window.pages(length)}.union(*map(self.window.pages, resident.turns))
-        resident.whole = [self._whole.share(cast("int", page)) for page in source.whole[: pages_for(length)]]
-        shared = {page: cast("int", source.local[page]) for page in wanted if page in source.local}
+        resident.whole = [self._whole.share(page) for page in source.whole[: pages_for(length)]]
+        shared = {page: source.local[page] for page in wanted if page in source.local}
         resident.local = {page: self._local.share(number) for page, number in shared.items()}
         self.index.touch(source)
         self.add(resident)
@@ -181,7 +180,7 @@ class KvHoldings:
         """Drop all but a conversation's first tokens."""
         self.index.truncate(resident, length)
         for page in resident.whole[pages_for(length) :]:
-            self._whole.drop(cast("int", page))
+            self._whole.drop(page)
         del resident.whole[pages_for(length) :]
         self._drop_local(resident, self.index.wanted(resident))
         self._has_changed(resident)
@@ -197,7 +196,7 @@ class KvHoldings:
         self.index.remove(resident)
         self.metrics.evictions += 1
         for page in resident.whole:
-            self._whole.drop(cast("int", page))
+            self._whole.drop(page)
         resident.whole = []
         self._drop_local(resident, set())
         self._has_changed(resident)
@@ -227,8 +226,8 @@ class KvHoldings:
         self, resident: Resident, whole: Sequence[int], local: Sequence[int]
     ) -> tuple[list[Content], list[Content]]:
         """Return copies of what is in some of a conversation's pages, by their numbers in it."""
-        pages = [cast("int", resident.whole[number]) for number in whole]
-        own = [cast("int", resident.local[number]) for number in local]
+        pages = [resident.whole[number] for number in whole]
+        own = [resident.local[number] for number in local]
         return self._door.read(self.pool, pages, local=False), self._door.read(self.pool, own, local=True)
 
     def place(self, resident: Resident, whole: Sequence[Content], local: dict[int, Content]) -> Resident:
@@ -254,18 +253,18 @@ class KvHoldings:
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
-            self._local.drop(cast("int", resident.local.pop(page)))
+            self._local.drop(resident.local.pop(page))
             self._has_changed(resident)
 
     def _own_the_end(self, resident: Resident) -> None:
         """Copy the page that a conversation's next token is written to, if another conversation has it too."""
         length = len(resident.keys)
         page = length // PAGE
-        if length % PAGE and self._whole.is_shared(cast("int", resident.whole[page])):
-            resident.whole[page] = self._copied(self._whole, cast("int", resident.whole[page]), local=False)
+        if length % PAGE and self._whole.is_shared(resident.whole[page]):
+            resident.whole[page] = self._copied(self._whole, resident.whole[page], local=False)
             self._has_changed(resident)
-        if page in resident.local and self._local.is_shared(cast("int", resident.local[page])):
-            resident.local[page] = self._copied(self._local, cast("int", resident.local[page]), local=True)
+        if page in resident.local and self._local.is_shared(resident.local[page]):
+            resident.local[page] = self._copied(self._local, resident.local[page], local=True)
             self._has_changed(resident)
 
     def _copied(self, book: PageBook, page: int, *, local: bool) -> int:
@@ -279,11 +278,11 @@ class KvHoldings:
         self.changed = True
 
 
-def local_entries(window: Window, ladders: Ladders, max_context: int) -> int:
+def local_entries(window: Window, chunk: int, max_context: int) -> int:
     """Return the entries of the local layers' tables: for a window, and the longest chunk behind it."""
     if window.tokens is None:
         return 1
-    return min(pages_for(window.tokens + ladders.longest_chunk) + 1, pages_for(max_context))
+    return min(pages_for(window.tokens + chunk) + 1, pages_for(max_context))
 
 
 def free(tree: object) -> None:

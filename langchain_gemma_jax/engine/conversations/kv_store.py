@@ -68,7 +68,7 @@ class KvStore:
 
         def have() -> int:
             keys, scope = request.keys(), request.asked.scope
-            return max(self.index.plan(keys, scope).length, self.host_store.reach(keys, scope, self.index.window))
+            return max(self.index.plan(keys, scope).length, self.host_store.plan(keys, scope).length)
 
         return self.disk_store.awaits(request, have)
 
@@ -220,7 +220,7 @@ class KvStore:
         """
         keys, scope = request.keys(), request.asked.scope
         reuse = self.index.plan(keys, scope)
-        there = self.host_store.find(keys, scope, reuse.length, self.index.window) if self.host_store.nbytes else None
+        there = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
         if there is not None and self._make_room(self.host_store.bytes_back(there), scope) and there in self.host_store:
             self.host_store.fetch(there, self.held)

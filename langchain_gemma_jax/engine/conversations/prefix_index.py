@@ -94,7 +94,9 @@ class PrefixIndex:
         new = token_keys(keys)
         total = len(resident.keys) + len(new)
         if pages_for(total) > len(resident.whole):
-            raise ValueError(f"{total} tokens do not fit a resident with {len(resident.whole)} pages: give it more first")
+            raise ValueError(
+                f"{total} tokens do not fit a resident with {len(resident.whole)} pages: give it more first"
+            )
         self.touch(resident)
         resident.keys.extend(new)
 

@@ -17,15 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
 from langchain_gemma_jax.engine.device.programs import PAGES_AT_ONCE, Shape
 from langchain_gemma_jax.models.seams.kv_cache import PAGE, LayerKV
+from langchain_gemma_jax.models.seams.placement import Placement
 
 Array = npt.NDArray[np.generic]
 Content = tuple[Array, ...]
-"""What is in a page: of each layer of its kind keys and values ``[kv_head, slot, head_dim]``, then a whole page's ids."""
+"""What is in a page: each layer's keys and values ``[kv_head, slot, head_dim]``; of global layers, then the ids."""
 
 RunProgram = Callable[..., Any]
 
@@ -52,9 +52,12 @@ class PageDoor(Protocol):
 
 def page_door(shape: Shape, device: DeviceAccess, run: RunProgram) -> PageDoor:
     """Return the door for a placement. ``run(key, ...)`` runs one of the model's programs."""
-    where = device.placement
-    mapped = where.platform == "cpu" and where.one_device and where.here
-    return MappedPages(shape) if mapped else ProgrammedPages(shape, device, run)
+    return MappedPages(shape) if is_mapped(device.placement) else ProgrammedPages(shape, device, run)
+
+
+def is_mapped(where: Placement) -> bool:
+    """Return True if a pool lies in the memory of this process."""
+    return where.platform == "cpu" and where.one_device and where.here
 
 
 def _layers_of(shape: Shape, *, local: bool) -> list[int]:
@@ -101,8 +104,9 @@ class MappedPages:
 
 
 def _in_memory(array: jax.Array) -> Array:
-    data = (ctypes.c_char * array.nbytes).from_address(array.unsafe_buffer_pointer())
-    return np.frombuffer(data, array.dtype).reshape(array.shape)
+    data: Any = (ctypes.c_char * array.nbytes).from_address(array.unsafe_buffer_pointer())
+    found: Array = np.frombuffer(data, array.dtype).reshape(array.shape)
+    return found
 
 
 def _give_back(array: Array) -> None:

@@ -7,15 +7,16 @@ taken as it is written to, and its size costs nothing. Elsewhere it is all there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.kernels.attention import can_attend, vacant
-from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.seams.kv_cache import AXES, PAGE, KVCache, LayerKV, Layers, PageCounts, abstract_layers
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, Recipe
@@ -117,47 +118,40 @@ def note_ids(pool: KvPool, table: jax.Array, tokens: jax.Array, start: jax.Array
 def copy_pages(pool: KvPool, layout: CacheLayout, source: Tables, target: Tables) -> KvPool:
     """Copy pages to others: those in ``source`` to those at the same place in ``target``, each ``[page]``."""
 
-    def copied(array: jax.Array, local: bool) -> jax.Array:
-        come, go = (source.local, target.local) if local else (source.whole, target.whole)
+    def copied(array: jax.Array, come: jax.Array, go: jax.Array) -> jax.Array:
         return array.at[go].set(array[come], mode="drop")
 
-    layers = tuple(
-        None
-        if kept is None or kind is None
-        else LayerKV(copied(kept.keys, kind.window is not None), copied(kept.values, kind.window is not None))
-        for kept, kind in zip(pool.layers, layout, strict=True)
-    )
-    return KvPool(layers, copied(pool.ids, local=False))
+    return _each_kind(layout, pool, copied, source, target)
 
 
 def take_pages(pool: KvPool, layout: CacheLayout, tables: Tables) -> KvPool:
     """Return copies of pages: a pool of those that are named, each kind ``[page]``."""
-
-    def taken(array: jax.Array, local: bool) -> jax.Array:
-        return array[tables.local if local else tables.whole]
-
-    layers = tuple(
-        None
-        if kept is None or kind is None
-        else LayerKV(taken(kept.keys, kind.window is not None), taken(kept.values, kind.window is not None))
-        for kept, kind in zip(pool.layers, layout, strict=True)
-    )
-    return KvPool(layers, taken(pool.ids, local=False))
+    return _each_kind(layout, pool, lambda array, pages: array[pages], tables)
 
 
 def put_pages(pool: KvPool, layout: CacheLayout, tables: Tables, contents: KvPool) -> KvPool:
     """Write pages: ``contents`` is what ``take_pages`` returns."""
 
-    def written(array: jax.Array, new: jax.Array, local: bool) -> jax.Array:
-        return array.at[tables.local if local else tables.whole].set(new, mode="drop")
+    def written(array: jax.Array, new: jax.Array, pages: jax.Array) -> jax.Array:
+        return array.at[pages].set(new, mode="drop")
 
     layers = tuple(
-        None
-        if kept is None or kind is None or new is None
-        else LayerKV(
-            written(kept.keys, new.keys, kind.window is not None),
-            written(kept.values, new.values, kind.window is not None),
-        )
-        for kept, kind, new in zip(pool.layers, layout, contents.layers, strict=True)
+        None if layer is None else jax.tree.map(partial(written, pages=_of_kind(layer, tables)), old, new)
+        for layer, old, new in zip(layout, pool.layers, contents.layers, strict=True)
     )
-    return KvPool(layers, written(pool.ids, contents.ids, local=False))
+    return KvPool(layers, written(pool.ids, contents.ids, tables.whole))
+
+
+def _each_kind(layout: CacheLayout, pool: KvPool, work: Callable[..., jax.Array], *tables: Tables) -> KvPool:
+    """Return the arrays of ``work(array, *pages)``, where the pages are those of the array's kind."""
+    layers = tuple(
+        None
+        if layer is None
+        else jax.tree.map(lambda array, layer=layer: work(array, *(_of_kind(layer, each) for each in tables)), kept)
+        for layer, kept in zip(layout, pool.layers, strict=True)
+    )
+    return KvPool(layers, work(pool.ids, *(each.whole for each in tables)))
+
+
+def _of_kind(layer: CacheLayer, tables: Tables) -> jax.Array:
+    return tables.whole if layer.window is None else tables.local

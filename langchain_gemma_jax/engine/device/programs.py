@@ -41,6 +41,7 @@ from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
+from langchain_gemma_jax.models.seams.linear import used_rows
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE, ScoreShare
@@ -62,6 +63,7 @@ class Shape:
     valid_vocab: int  # ids from here on are no tokens, and are never picked
     max_context: int
     pages: PageCounts
+    local_entries: int = 1  # of the local layers' tables
     loop_steps: int = 8
     picks: int = 8  # rows that tokens are picked for at once
 
@@ -208,7 +210,7 @@ def _advance(
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
     ends: jax.Array,  # [row] int32: the number of tokens in each conversation
-    alive: jax.Array,  # [row] int32: 1, or 0 for unused rows, which come last
+    alive: jax.Array,  # [row] int32: 1, or 0 for rows that are unused or done
     tables: Tables,  # [row, entry]
     pool: KvPool,
 ) -> tuple[jax.Array, jax.Array, KvPool]:
@@ -247,14 +249,14 @@ def _step(
     params: Any,
     tokens: jax.Array,  # [row] int32: the newest tokens, not read yet
     ends: jax.Array,  # [row] int32: the number of tokens in each conversation
-    alive: jax.Array,  # [row] int32: 1, or 0 for unused rows, which come last
+    alive: jax.Array,  # [row] int32: 1, or 0 for rows that are unused or done
     tables: Tables,  # [row, entry]
     pool: KvPool,
     rows: RowSettings,
 ) -> tuple[Picked, jax.Array, KvPool]:
     """Read one token a row and pick the next: the picked tokens, the new ends, the pool."""
     hidden, ends, pool = _advance(shape, params, tokens, ends, alive, tables, pool)
-    picked = _pick_rows(shape, params, hidden, ends, jnp.sum(alive), tables.whole, pool.ids, rows)
+    picked = _pick_rows(shape, params, hidden, ends, used_rows(alive), tables.whole, pool.ids, rows)
     return picked, ends, pool
 
 
@@ -271,18 +273,16 @@ def _loop(
 ) -> tuple[Picked, jax.Array, KvPool]:
     """Run up to ``loop_steps`` steps: the picked tokens ``[step, row]``, their number in each row, the pool."""
     steps = shape.loop_steps
-    used = (limits > 0).astype(jnp.int32)
-    blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, used, tables, pool, rows)[0]
+    blank = jax.eval_shape(partial(_step, shape), params, tokens, ends, limits, tables, pool, rows)[0]
     out = jax.tree.map(lambda leaf: jnp.zeros((steps, *leaf.shape), leaf.dtype), blank)
 
     def go_on(state: _LoopState) -> jax.Array:
         return (state.step < steps) & jnp.any(state.got < state.limits)
 
     def once(state: _LoopState) -> _LoopState:
-        # A row that is done reads its last token again in each step, at the same place.
-        picked, _, kept = _step(shape, params, state.tokens, state.ends, used, tables, state.pool, rows)
         alive = state.got < state.limits
-        more = alive.astype(jnp.int32)
+        more = alive.astype(jnp.int32)  # a row that is done reads nothing
+        picked, _, kept = _step(shape, params, state.tokens, state.ends, more, tables, state.pool, rows)
         got = state.got + more
         ended = jnp.any(picked.tokens[:, None] == stops, axis=1)
         return _LoopState(
@@ -322,9 +322,7 @@ def _forward(
     pool: KvPool,
     keep: jax.Array | None = None,
 ) -> tuple[jax.Array, KvPool]:
-    hidden, cache = shape.architecture.forward(
-        params, shape.recipe, tokens, start, count, tables.over(pool), keep
-    )
+    hidden, cache = shape.architecture.forward(params, shape.recipe, tokens, start, count, tables.over(pool), keep)
     return hidden, note_ids(KvPool(cache.layers, pool.ids), tables.whole, tokens, start, count)
 
 

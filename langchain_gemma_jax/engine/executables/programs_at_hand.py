@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.guards import Asks
-from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders
+from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 
-_OF_A_CAPACITY = ("read", "step", "verify", "read_medium")  # programs whose key ends in the capacity of a cache
+_OF_A_CAPACITY = ("read", "step", "read_medium")  # programs whose key ends in the tokens that tables reach
 
 
 class ProgramsAtHand:
@@ -31,7 +31,7 @@ class ProgramsAtHand:
 
         Args:
             count: the number of requests that are ready.
-            capacity: the capacity of their caches.
+            capacity: the tokens that their tables reach.
             alike: the number including those that will be ready soon. A step for all of them is made.
         """
         ladder = self._ladders.rows
@@ -45,25 +45,24 @@ class ProgramsAtHand:
 
     def verifies(self, capacity: int) -> bool:
         """Return True if drafted tokens can be verified now. If not, the programs for it are being made."""
-        rows = self._ladders.draft + 1
-        return self._want([("verify", rows, capacity), ("pick", rows)])
+        return self._want([("read", self._ladders.check, capacity), ("pick", self._ladders.picks)])
 
-    def chunks(self, capacity: int, start: int, count: int, best: Sequence[Chunk]) -> tuple[int, ...]:
-        """Return the sizes of chunks in which to read ``count`` tokens after the first ``start``.
+    def chunks(self, capacity: int, count: int, best: Sequence[Chunk]) -> tuple[int, ...]:
+        """Return the sizes of chunks in which to read ``count`` tokens.
 
         All sizes, if the first of the best ones is ready; otherwise those that are ready. If these are not enough, a
         single size, if it needs fewer compiles than the best ones: a chunk that is half padding takes a fraction of a
         second, and compiling a program takes some seconds.
         """
-        everything, room = self._ladders.chunks, capacity + STEP_SLACK - start
+        everything = self._ladders.chunks
         if not self._library.makes_later or self._there([("read", best[0].size, capacity)]):
             return everything
         there = tuple(size for size in everything if self._there([("read", size, capacity)]))
-        if there and there[0] <= room - count + 1:
+        if there:
             return there
         one = next((size for size in everything if size >= count), everything[-1])
         fewer = self._to_compile({one}, capacity) < self._to_compile({chunk.size for chunk in best}, capacity)
-        return (one,) if fewer and one * -(-count // one) <= room else everything
+        return (one,) if fewer else everything
 
     def needed(
         self,
@@ -80,7 +79,7 @@ class ProgramsAtHand:
         Args:
             request: the prompt's request.
             chunks: the sizes that it is read in.
-            capacity: the capacity of its cache.
+            capacity: the tokens that its table reaches.
             steps: more than one token will be generated.
             later: the sizes in which the next similar prompt will be read.
             media: the programs for its pictures and sounds.
@@ -88,7 +87,12 @@ class ProgramsAtHand:
         Raises:
             GuardError: a guard does not let the request begin.
         """
-        waited: list[ProgramKey] = [*media, *(("read", size, capacity) for size in sorted(chunks)), ("pick", 1)]
+        waited: list[ProgramKey] = [
+            ("empty",),
+            *media,
+            *(("read", size, capacity) for size in sorted(chunks)),
+            ("pick", self._ladders.picks),
+        ]
         if steps:
             waited.append(("step", 1, capacity))
         keys = [*waited, *(("read", size, capacity) for size in sorted(set(later) - chunks))]

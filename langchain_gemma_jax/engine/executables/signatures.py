@@ -7,20 +7,20 @@ With them a program can be compiled, or fetched from disk, before there are weig
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
-from langchain_gemma_jax.engine.device import sequence_kv
-from langchain_gemma_jax.engine.device.knobs import knobs
-from langchain_gemma_jax.engine.device.programs import MAX_STOPS, Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
+from langchain_gemma_jax.engine.device import page_pool
+from langchain_gemma_jax.engine.device.knobs import NUMBERS
+from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
+from langchain_gemma_jax.engine.device.programs import MAX_STOPS, PAGES_AT_ONCE, Programs, RowSettings, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
-from langchain_gemma_jax.engine.device.sequence_kv import RingArrays, SequenceKV
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.seams import kv_cache
-from langchain_gemma_jax.models.seams.kv_cache import AXES, LayerKV
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts, pages_for
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.weights import map_specs
@@ -44,30 +44,38 @@ class Signatures:
         sizes = tuple(int(size) for size in rest)
         if kind in {*ENCODING, "read_medium"}:
             return self._of_media(str(kind), *sizes)
+        if kind in MOVING:
+            return (self._some_pages(), *self._moved(str(kind)), self.pool)
         match kind:
             case "empty":
                 return ()
-            case "resize" | "snapshot":
-                return (self.sequence(sizes[0]),)
-            case "restore":
-                return self.sequence(sizes[1]), self._rings(sizes[0])
-            case "read" | "verify":
-                return self.params, self._ints(1, sizes[0]), self._ints(1), self._ints(1), self.sequence(sizes[1])
+            case "read":
+                chunk, capacity = sizes
+                one = self._ints(1)
+                return self.params, self._ints(1, chunk), one, one, self._ints(), self._tables(1, capacity), self.pool
             case "embed":
                 return self.params, self._ints(*sizes), self._ints(sizes[0])
             case "pick":
                 (rows,) = sizes
                 hidden = self._spec((rows, self._shape.architecture.width), "float32")
-                ids = self._ints(sequence_kv.physical(self._shape.max_context))
-                return self.params, hidden, self._ints(rows), (ids,) * rows, (self._row(),) * rows
+                whole = self._tables(rows, self._shape.max_context).whole
+                return self.params, hidden, self._ints(rows), self._ints(), whole, self.pool.ids, self._rows(rows)
             case "step":
                 rows, capacity = sizes
-                each, sequences = self._ints(rows), (self.sequence(capacity),) * rows
+                each, tables = self._ints(rows), self._tables(rows, capacity)
                 if self._shape.loop_steps > 1:
-                    stops = self._ints(rows, MAX_STOPS)
-                    return self.params, each, each, each, stops, sequences, (self._row(),) * rows
-                alone = ((self._row(),),) if rows == 1 else ()
-                return self.params, each, each, sequences, *alone
+                    return (
+                        self.params,
+                        each,
+                        each,
+                        each,
+                        self._ints(rows, MAX_STOPS),
+                        tables,
+                        self.pool,
+                        self._rows(rows),
+                    )
+                settings = (self._rows(rows),) if rows == 1 else ()
+                return self.params, each, each, each, tables, self.pool, *settings
         raise ValueError(f"expected a program's key, found {key!r}")
 
     def result(self, key: ProgramKey) -> Any:
@@ -75,14 +83,12 @@ class Signatures:
         kind, *rest = key
         sizes = tuple(int(size) for size in rest)
         match kind:
-            case "empty" | "resize":
-                return self.sequence(sizes[-1])
-            case "snapshot":
-                return self._rings(None)
-            case "restore":
-                return self.sequence(sizes[1])
-            case "read" | "verify" | "read_medium":
-                return 0, 0, self.sequence(sizes[-1])
+            case "empty" | "copy_pages" | "put_pages":
+                return self.pool
+            case "take_pages":
+                return self._contents()
+            case "read" | "read_medium":
+                return 0, 0, self.pool
             case "encode_begin" | "encode_layer":
                 return self._state(*sizes)
             case "encode_end":
@@ -92,22 +98,40 @@ class Signatures:
             case "embed":
                 return 0
             case "step":
-                rows, capacity = sizes
+                rows, _ = sizes
                 first = self._picked() if rows == 1 or self._shape.loop_steps > 1 else 0
-                return first, 0, (self.sequence(capacity),) * rows
+                return first, 0, self.pool
         raise ValueError(f"expected a program's key, found {key!r}")
 
-    def sequence(self, capacity: int) -> SequenceKV:
-        """Return the shapes of a conversation of this capacity."""
-        ids = self._ints(sequence_kv.physical(self._shape.max_context))
-        return SequenceKV(self._cache(sequence_kv.physical(capacity)), ids)
+    @cached_property
+    def pool(self) -> KvPool:
+        """The shapes of the pool of pages."""
+        return self._pool_of(self._shape.pages)
+
+    def _pool_of(self, counts: PageCounts) -> KvPool:
+        abstract = page_pool.abstract_pool(self._shape.layout, counts, self._shape.recipe.kv_dtype)
+        homes = page_pool.shardings(self._placement, abstract)
+        specs: KvPool = jax.tree.map(lambda spec, home: self._spec(spec.shape, spec.dtype, home), abstract, homes)
+        return specs
+
+    def _moved(self, kind: str) -> tuple[Any, ...]:
+        return {"copy_pages": (self._some_pages(),), "take_pages": (), "put_pages": (self._contents(),)}[kind]
+
+    def _contents(self) -> KvPool:
+        return self._pool_of(PageCounts(PAGES_AT_ONCE, PAGES_AT_ONCE))
+
+    def _some_pages(self) -> Tables:
+        return Tables(self._ints(PAGES_AT_ONCE), self._ints(PAGES_AT_ONCE))
+
+    def _tables(self, rows: int, capacity: int) -> Tables:
+        return Tables(self._ints(rows, pages_for(capacity)), self._ints(rows, self._shape.local_entries))
 
     def _of_media(self, kind: str, encoder: int, *sizes: int) -> tuple[Any, ...]:
         if kind in ENCODING:
             return self._encoding(kind, encoder, *sizes)
         chunk, capacity = sizes
         vectors, one = self._spec((1, chunk, self._shape.architecture.width), "float32"), self._ints(1)
-        return self.params, self._ints(1, chunk), vectors, one, one, self.sequence(capacity)
+        return self.params, self._ints(1, chunk), vectors, one, one, self._tables(1, capacity), self.pool
 
     def _encoding(self, part: str, encoder: int, size: int) -> tuple[Any, ...]:
         """Return the arguments of one part of an encoder: its arrays, and its input or state."""
@@ -129,30 +153,12 @@ class Signatures:
         state = jax.eval_shape(self._shape.architecture.encoders[encoder].begin, *arguments)
         return jax.tree.map(lambda leaf: self._spec(leaf.shape, leaf.dtype), state)
 
-    def _cache(self, slots: int) -> tuple[LayerKV | None, ...]:
-        layout, dtype = self._shape.layout, self._shape.recipe.kv_dtype
-        specs = (
-            None if spec is None else self._spec(spec.shape, spec.dtype, self._placement.sharding(spec.shape, AXES))
-            for spec in kv_cache.abstract_cache(layout, 1, slots, dtype)
-        )
-        return tuple(None if spec is None else LayerKV(spec, spec) for spec in specs)
-
-    def _rings(self, size: int | None) -> RingArrays:
-        """Return the shapes of the local layers' rings with this number of slots."""
-        cache = self._cache(size or self._shape.max_context)
-        return tuple(
-            layer for index in sequence_kv.local_layers(self._shape.layout) if (layer := cache[index]) is not None
-        )
-
     def _picked(self) -> Picked:
         return Picked(*(self._ints(),) * 4)
 
-    def _row(self) -> RowKnobs:
-        plain = knobs(seed=0, prompt_length=0)
-        words = -(-self._shape.architecture.vocab_size // 32)
-        return RowKnobs(
-            jax.tree.map(lambda array: self._spec(array.shape, array.dtype), plain), self._spec((words,), "uint32")
-        )
+    def _rows(self, count: int) -> RowSettings:
+        words = self._spec((-(-self._shape.architecture.vocab_size // 32),), "uint32")
+        return RowSettings(self._spec((count, NUMBERS), "uint32"), (words,) * count)
 
     def _ints(self, *shape: int) -> Any:
         return self._spec(shape, "int32")

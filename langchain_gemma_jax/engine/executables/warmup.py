@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -19,10 +19,7 @@ from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.hub.progress import is_wanted
 
 _ORDER = {
-    kind: number
-    for number, kind in enumerate(
-        ("empty", "read", "pick", "step", "verify", "snapshot", "restore", "resize", *ENCODING, "read_medium")
-    )
+    kind: number for number, kind in enumerate(("empty", "read", "pick", "step", *ENCODING, "read_medium", *MOVING))
 }
 
 
@@ -47,24 +44,23 @@ class Warmup:
         )
 
 
-def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int, *, drafts: bool) -> list[ProgramKey]:
+def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int) -> list[ProgramKey]:
     """Return the programs for conversations of up to ``max_context`` tokens, in the order in which an agent needs them.
 
     A single conversation comes before several at once, and a short one before a longer one.
     """
     last = ladders.capacity(max_context)
-    drafted = ladders.draft + 1
 
     def rows(key: ProgramKey) -> int:
-        if key[0] == "pick" and key[1] == drafted and drafts:
-            return 1  # the tokens of a draft
+        if key[0] == "pick" and key[1] == ladders.picks:
+            return 1  # behind a prompt, too
         return int(key[1]) if key[0] in {"pick", "step"} else 1
 
     def order(key: ProgramKey) -> tuple[object, ...]:
         return rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
 
     known = (key for key in keys if all(size <= last for size in _capacities(key)))
-    return sorted((key for key in known if drafts or not _for_drafts(key, ladders)), key=order)
+    return sorted(known, key=order)
 
 
 def needed_for_texts(keys: Iterable[ProgramKey], max_context: int) -> list[ProgramKey]:
@@ -77,7 +73,7 @@ def needed_for_texts(keys: Iterable[ProgramKey], max_context: int) -> list[Progr
 def first_answer(ladders: Ladders) -> list[ProgramKey]:
     """Return the programs for a short prompt up to its second token."""
     capacity = ladders.capacities[0]
-    return [("empty", capacity), ("read", ladders.chunks[0], capacity), ("pick", 1), ("step", 1, capacity)]
+    return [("empty",), ("read", ladders.chunks[0], capacity), ("pick", ladders.picks), ("step", 1, capacity)]
 
 
 def warm(
@@ -131,13 +127,8 @@ def warm(
 
 
 def _capacities(key: ProgramKey) -> tuple[int, ...]:
-    """Return the capacities in a program's key: the last size; both of a resize; none of a pick."""
-    sizes = tuple(int(size) for size in key[1:])
-    return () if key[0] in {"pick", *ENCODING} else sizes if key[0] == "resize" else sizes[-1:]
-
-
-def _for_drafts(key: ProgramKey, ladders: Ladders) -> bool:
-    return key[0] == "verify" or (key[0] == "pick" and key[1] == ladders.draft + 1 and key[1] not in ladders.rows)
+    """Return how far the tables in a program's key reach: its last size, if it has tables of rows."""
+    return (int(key[-1]),) if key[0] in {"read", "step", "read_medium"} else ()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, Rings, common_prefix
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, common_prefix
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
@@ -27,7 +27,6 @@ class ReplicaChoice:
     def __init__(self, work: WorkInHand) -> None:
         self._work = work
         self._chosen: Counter[Hashable] = Counter()  # the number of requests for each
-        self._rings: dict[Hashable, Rings] = {}  # of replicas that have been in memory
 
     def of(self, request: Request) -> Hashable:
         """Return the replica for a request; the model itself, if it has no replicas."""
@@ -59,11 +58,8 @@ class ReplicaChoice:
         keys, scope = request.keys(), request.asked.scope
         yield Reuse()
         if (runner := self._work.models.runners.get(member)) is not None:
-            index = runner.kv_store.index
-            self._rings[member] = index.rings
-            yield index.plan(keys, scope)
-        if (rings := self._rings.get(member)) is not None:
-            yield self._work.models.known[member].host_store.plan(keys, scope, rings)
+            yield runner.kv_store.index.plan(keys, scope)
+        yield self._work.models.known[member].host_store.plan(keys, scope)
 
 
 def _is_all_of_it(plan: Reuse, system: int) -> bool:
@@ -171,7 +167,7 @@ WORTH_WAITING = 64  # common tokens that another request is reading, for which a
 def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
     """Return True if another request is reading this one's beginning, so that it is better to wait for it."""
     asked = request.asked
-    readers = [r for r in running if r.to_read > 1 and r.group[0] == request.group[0] and r.asked.scope == asked.scope]
+    readers = [r for r in running if r.to_read > 1 and r.group == request.group and r.asked.scope == asked.scope]
     if not readers:
         return False
     have = index.plan(asked.prompt.keys, asked.scope).length

@@ -64,13 +64,15 @@ class Dispatching:
         return self._fits(request, runner)
 
     def _fits(self, request: Request, runner: Runner) -> bool:
-        """Return True if a request's context fits its memory. If not, which forced tokens can cause, it is grown."""
-        resident, tokens = request.on_device.resident, len(request.progress.context)
-        if resident is None or tokens <= resident.capacity:
-            return resident is not None
+        """Return True if a request has the pages that its next chunk is written to. If not, it is given them."""
+        resident = request.on_device.resident
+        if resident is None:
+            return False
+        tokens = runner.next_end(request)
+        if runner.kv_store.grow(resident, tokens):
+            return True
         self._results.bring_home(keep=0)
-        if not runner.kv_store.grow(resident, tokens):
-            self._make_way(request, resident, tokens)
+        self._make_way(request, resident, tokens)
         return False
 
     def _prepare(self, work: Step | Verify, runner: Runner) -> bool:
@@ -84,21 +86,12 @@ class Dispatching:
             resident = request.on_device.resident
             if resident is None or not self._may_begin(request, runner, resident):
                 return False
-            tokens = 1 + (len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued)
-            fits = len(resident.keys) + tokens <= resident.capacity
-            forgets = runner.kv_store.must_keep_before(resident, max(tokens, runner.loop_steps))
-            if fits and not forgets:
-                continue
-            if request.progress.issued:
+            more = len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued
+            tokens = min(len(resident.keys) + more + runner.loop_steps, request.asked.max_context)
+            if not runner.kv_store.grow(resident, tokens):
                 self._results.bring_home(keep=0)
+                self._make_way(request, resident, tokens)
                 return False
-            if forgets:
-                runner.kv_store.keep(resident)
-            if not runner.kv_store.grow(resident, len(resident.keys) + tokens):
-                self._make_way(request, resident, len(resident.keys) + tokens)
-                return False
-            if not fits:
-                return False  # it is in another group now
         if not follows:
             runner.forget_feed()
         return True
@@ -107,7 +100,7 @@ class Dispatching:
         """Return True if the guards allow a request that has nothing to read. Others are checked when they read."""
         if request.progress.watched:
             return True
-        key = ("step", 1, resident.capacity)
+        key = ("step", 1, runner.ladders.capacity(len(resident.keys) + 1))
         try:
             missing = [] if key in runner.device.seen else [key]
             runner.device.begins(request, missing, lambda: runner.library.cold_cost([key]))

@@ -41,6 +41,8 @@ class Failures:
         """Handle the error of a dispatch for these requests."""
         self._work.raised.append(error)
         runner = self._work.runner_of(requests[0])
+        if runner.kv_store.held.is_lost:
+            self._drop_lost(runner)
         if isinstance(error, GuardError | DeviceMemoryError | HostLostError):  # no program ran, or none can any more
             for request in requests:
                 self._endings.finish(request, error)
@@ -56,13 +58,25 @@ class Failures:
         else:
             self.fail_all(error, requests)
 
+    def _drop_lost(self, runner: Runner) -> None:
+        """Drop all conversations of a model, whose pool went with a program that failed."""
+        for request in self._running_in(runner):
+            request.on_device.resident = None
+        runner.kv_store.held.clear()
+
+    def _running_in(self, runner: Runner) -> set[Request]:
+        return {request for request in self._work.scheduler.running if self._work.runner_of(request) is runner}
+
+    def _drop_flights(self, concerned: set[Request]) -> None:
+        """Drop the dispatches in flight of these requests."""
+        others = [flight for flight in self._work.flights if not concerned & set(flight.requests)]
+        self._work.flights.clear()
+        self._work.flights.extend(others)
+
     def _begin_again(self, runner: Runner) -> None:
         """Start a model's requests again, from the tokens that they have. Its programs are made again."""
-        work = self._work
-        concerned = {request for request in work.scheduler.running if work.runner_of(request) is runner}
-        others = [flight for flight in work.flights if not concerned & set(flight.requests)]
-        work.flights.clear()
-        work.flights.extend(others)
+        concerned = self._running_in(runner)
+        self._drop_flights(concerned)
         for request in sorted(concerned, key=lambda r: -r.asked.number):
             request.on_device.drop_knobs()
             self._endings.start_again(request)
@@ -79,18 +93,19 @@ class Failures:
         runner.close()
 
     def _fail_for_memory(self, error: Exception, requests: tuple[Request, ...]) -> None:
-        """Evict everything idle, and start the affected requests again, once. Their donated arrays are lost."""
-        work, concerned = self._work, set(requests)
-        while more := [f for f in work.flights if concerned & set(f.requests)]:
-            concerned.update(*(flight.requests for flight in more))
-            for flight in more:
-                work.flights.remove(flight)
+        """Evict everything idle, and start the affected requests again, once.
+
+        All of the model's begin again: the pool may have gone with the program.
+        """
+        work = self._work
         runner = work.runner_of(requests[0])
+        concerned = self._running_in(runner) | set(requests)
+        self._drop_flights(concerned)
         runner.forget_feed()
+        self._drop_lost(runner)
         for request in sorted(concerned, key=lambda r: -r.asked.number):
-            self._endings.drop_kv(request)
             request.on_device.drop_knobs()
-            request.progress.memory_failures += 1
+            request.progress.memory_failures += request in requests
             if request.progress.memory_failures > 1:
                 self._endings.finish(request, full_twice(error, request, self._evictor.statuses()))
             elif request in work.scheduler.running:

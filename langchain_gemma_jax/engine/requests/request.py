@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
+from langchain_gemma_jax.engine.base.pages import PAGE
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.host.warning_sink import WarningSink
 from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
@@ -77,7 +78,7 @@ class Completion:
     drafted_tokens: int
     accepted_tokens: int
     forced_tokens: int  # tokens to which the grammar left no alternative
-    bucket: int  # the final capacity of its KV, in tokens
+    bucket: int  # the tokens that its pages have room for at the end
     compiled: int  # programs that were compiled while it ran, for any request
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
@@ -169,7 +170,7 @@ class OnDevice:
     """A request's memory on the device."""
 
     resident: Resident | None = None  # its KV
-    knobs: object = None  # its sampling parameters ...
+    knobs: object = None  # its sampling parameters, packed ...
     masked_knobs: object = None  # ... and those with a mask
 
     def drop_knobs(self) -> None:
@@ -206,9 +207,9 @@ class Request:
 
     @property
     def capacity(self) -> int:
-        """The capacity of its KV in tokens; 0 if it has none."""
+        """The tokens that its pages have room for; 0 if it has none."""
         resident = self.on_device.resident
-        return 0 if resident is None else resident.capacity
+        return 0 if resident is None else PAGE * len(resident.whole)
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
         """Return the keys of a part of the context, for comparing it with conversations in memory."""
@@ -254,9 +255,9 @@ class Request:
         self.progress.issued = 0
 
     @property
-    def group(self) -> tuple[Hashable, int]:
+    def group(self) -> Hashable:
         """The group of the request. Requests of one group can share a step."""
-        return self.asked.model, self.capacity
+        return self.asked.model
 
     def completion(self, reason: FinishReason, stop: str | int | None, now: float, compiled: int = 0) -> Completion:
         """Return the completion for its caller."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_gemma_jax.engine.requests.prompt import KEY_TYPE
 
@@ -15,8 +15,8 @@ class Resident:
 
     scope: str
     keys: array[int] = field(repr=False)  # of the tokens that are kept, in order; see `prompt.token_keys`
-    whole: list[Hashable] = field(default_factory=list, repr=False)  # pages of the global layers, in order
-    local: dict[int, Hashable] = field(default_factory=dict, repr=False)  # those of local layers, by position // PAGE
+    whole: list[Any] = field(default_factory=list, repr=False)  # pages of the global layers, in order
+    local: dict[int, Any] = field(default_factory=dict, repr=False)  # those of local layers, by position // PAGE
     turns: list[int] = field(default_factory=list)  # lengths before the last whose windows are kept, ascending
     system: int = 0  # the number of leading tokens that are a system prompt; 0: none, or not known
     leased: bool = False  # a running request owns it: others may only share its pages

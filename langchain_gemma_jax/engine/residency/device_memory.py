@@ -66,6 +66,12 @@ def kv_budget(settings: Settings, where: Placement) -> int:
     return device_memory(where) // KV_PARTS if settings.kv_bytes is None else settings.kv_bytes
 
 
+def idle_kv_budget(settings: Settings, where: Placement, weights: int) -> int:
+    """Return the bytes that idle conversations may keep on each device: no more than the weights, unless it is set."""
+    allowed = kv_budget(settings, where)
+    return allowed if settings.kv_bytes is not None else min(allowed, weights)
+
+
 def host_kv_budget(settings: Settings) -> int:
     """Return the bytes of host memory for conversations that had to leave their device."""
     return host_memory() // HOST_KV_PARTS if settings.host_kv_bytes is None else settings.host_kv_bytes

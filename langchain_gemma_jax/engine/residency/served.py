@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel
+from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import Form
 
-CPU_CHUNKS = (16, 32, 64, 128, 256)  # on a CPU, a chunk of 512 takes longer than two of 256 (measured, 270M shape)
-ACCELERATOR_CHUNKS = (16, 64, 256, 1024)
+KERNEL_CHUNKS = (16, 256)  # where kernels skip padding, one large chunk serves every prompt
+CPU_CHUNKS = (16, 128)  # where XLA multiplies by padding too
+ACCELERATOR_CHUNKS = (16, 512)
 LOOP_STEPS = 8
 
 
@@ -40,10 +43,15 @@ def stop_ids(model: Model) -> frozenset[int]:
     return frozenset(own | set(model.tokenizer.eos_ids) | set(model.architecture.eos_ids))
 
 
-def ladders_for(settings: Settings, max_context: int, backend: str) -> Ladders:
+def ladders_for(settings: Settings, shape: Shape, platform: str) -> Ladders:
     """Return the ladders of a model on this platform."""
-    chunks = CPU_CHUNKS if backend == "cpu" else ACCELERATOR_CHUNKS
-    return (settings.ladders or Ladders(chunks=chunks)).for_context(max_context)
+    context = shape.max_context
+    if not attends_by_kernel(shape.layout, shape.recipe):
+        chunks = CPU_CHUNKS if platform == "cpu" else ACCELERATOR_CHUNKS
+        return (settings.ladders or Ladders(chunks=chunks)).for_context(context)
+    skips = not shape.recipe.storage.dense or shape.recipe.layers.many_rows is Form.KERNEL
+    ladders = settings.ladders or Ladders(chunks=KERNEL_CHUNKS if skips else CPU_CHUNKS)
+    return ladders.for_context(context).for_kernels(padding_is_free=skips)
 
 
 def loop_steps(settings: Settings, backend: str) -> int:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
-from langchain_gemma_jax.engine.device.knobs import OF_NONE, OF_THE_BEST, OF_THE_BIASED, OF_THE_TOKEN, Knobs, knobs
-from langchain_gemma_jax.engine.device.programs import RowKnobs
+from langchain_gemma_jax.engine.device.knobs import (
+    OF_NONE,
+    OF_THE_BEST,
+    OF_THE_BIASED,
+    OF_THE_TOKEN,
+    Knobs,
+    knobs,
+    packed,
+)
+from langchain_gemma_jax.engine.device.programs import RowSettings
 from langchain_gemma_jax.engine.requests.request import Request
+
+KEPT = 4  # settings of rows that may come again
 
 
 class KnobsOnDevice:
@@ -19,24 +31,41 @@ class KnobsOnDevice:
 
     def __init__(self, device: DeviceAccess, vocab_size: int) -> None:
         self._device = device
-        self.all_allowed: jax.Array = device.put(np.full(-(-vocab_size // 32), 0xFFFFFFFF, np.uint32))
-        self.idle_row = RowKnobs(device.put(knobs(seed=0, prompt_length=0, temperature=0.0)), self.all_allowed)
+        self._all_allowed: jax.Array = device.put(np.full(-(-vocab_size // 32), 0xFFFFFFFF, np.uint32))
+        self._unused = packed(knobs(seed=0, prompt_length=0, temperature=0.0))
+        self._known: dict[tuple[object, ...], jax.Array] = {}  # of rows that may come again
 
-    def of(self, request: Request) -> RowKnobs:
-        """Return the parameters for a request's next token."""
-        if request.on_device.knobs is None:
-            request.on_device.knobs = RowKnobs(self._device.put(_plain_knobs(request)), self.all_allowed)
-        free = cast("RowKnobs", request.on_device.knobs)
+    def of_rows(self, requests: Sequence[Request], rows: int) -> RowSettings:
+        """Return the parameters of rows: the requests' first, then those of unused rows."""
+        key = (rows, *((request, request.masked) for request in requests))
+        if (settings := self._known.pop(key, None)) is None:
+            numbers = [_numbers(request) for request in requests]
+            settings = self._device.put(np.stack([*numbers, *[self._unused] * (rows - len(numbers))]), for_step=True)
+        self._known[key] = settings
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
+        allowed: dict[Request, jax.Array] = {}
+        for request in requests:
+            if request not in allowed:
+                allowed[request] = self._allowed(request)
+        legal = [allowed[request] for request in requests]
+        return RowSettings(settings, (*legal, *[self._all_allowed] * (rows - len(legal))))
+
+    def _allowed(self, request: Request) -> jax.Array:
         rule = request.constraint
         if rule is None or rule.allowed is None:
-            return free
-        if request.on_device.masked_knobs is None:
-            request.on_device.masked_knobs = self._device.put(_plain_knobs(request, masked=True))
-        return RowKnobs(cast("Knobs", request.on_device.masked_knobs), self._device.put(rule.allowed, for_step=True))
+            return self._all_allowed
+        found: jax.Array = self._device.put(rule.allowed, for_step=True)
+        return found
 
-    def of_rows(self, requests: tuple[Request, ...], rows: int) -> tuple[RowKnobs, ...]:
-        """Return the parameters of a step's rows: the requests' first, then those of unused rows."""
-        return tuple(self.of(request) for request in requests) + (self.idle_row,) * (rows - len(requests))
+
+def _numbers(request: Request) -> npt.NDArray[np.uint32]:
+    """Return a request's parameters as they are packed, which is done once for each."""
+    on_device = request.on_device
+    if on_device.knobs is None:
+        on_device.knobs = packed(_plain_knobs(request))
+        on_device.masked_knobs = packed(_plain_knobs(request, masked=True))
+    return cast("npt.NDArray[np.uint32]", on_device.masked_knobs if request.masked else on_device.knobs)
 
 
 def _plain_knobs(request: Request, *, masked: bool = False) -> Knobs:

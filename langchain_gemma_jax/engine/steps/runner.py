@@ -8,19 +8,20 @@ of the same rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.base.ladders import STEP_SLACK, Ladders, TextBatch
+from langchain_gemma_jax.engine.base.chunk_plan import Chunk
+from langchain_gemma_jax.engine.base.ladders import FEW_TOKENS, Ladders, TextBatch
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
-from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowKnobs, Shape
+from langchain_gemma_jax.engine.device.page_pool import Tables
+from langchain_gemma_jax.engine.device.programs import MAX_STOPS, RowSettings, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
-from langchain_gemma_jax.engine.device.sequence_kv import SequenceKV
 from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
 from langchain_gemma_jax.engine.requests.prompt import PlacedSpan
 from langchain_gemma_jax.engine.requests.request import Request
@@ -30,9 +31,7 @@ from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.row_knobs import KnobsOnDevice
 from langchain_gemma_jax.models.gemma.forward import Params
 
-Rows: TypeAlias = tuple[SequenceKV, ...]
-
-MAX_TAKEN_BACK = STEP_SLACK - 2  # tokens: the first stays, and rows that are done write one place further
+MAX_TAKEN_BACK = 14  # tokens of a loop's that a grammar may take back: they are cheap to draw again
 
 
 class Runner:
@@ -57,6 +56,8 @@ class Runner:
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
         self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
+        self._alive: dict[tuple[int, int], jax.Array] = {}  # by rows, and those that are used
+        self._planned: tuple[Request, int, list[Chunk]] | None = None  # the chunks of the next read
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
     @property
@@ -71,6 +72,7 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
+        self._alive.clear()
         if self.media is not None:
             self.media.forget()
         self.kv_store.held.clear()
@@ -90,38 +92,65 @@ class Runner:
         found: jax.Array = self.run(batch.key, self.params, *self.device.put((tokens, count)))
         return found
 
+    def next_end(self, request: Request) -> int:
+        """Return the length up to which the next chunk of a request's context is read."""
+        held = request.held
+        ahead = _ahead(request, held)
+        if ahead and ahead[0].start <= held:
+            return ahead[0].end
+        self._planned = request, held, self._chunks(request, ahead)
+        return held + self._planned[2][0].tokens
+
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
-        resident, progress = _resident(request), request.progress
-        held, total = len(resident.keys), len(progress.context)
+        resident = _resident(request)
+        held = len(resident.keys)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        ahead = tuple(placed for placed in request.asked.prompt.media if placed.end > held)
+        ahead = _ahead(request, held)
         if ahead and ahead[0].start <= held:
             return self._read_medium(request, ahead)
-        stops = (*progress.marks, *(placed.start for placed in ahead[:1]))
-        until = min((stop for stop in stops if held < stop < total), default=total)
-        capacity, count = resident.capacity, until - held
-        best = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost)
+        best = self._best_chunks(request, ahead)
+        planned = self._planned  # what there are pages for; by now, other programs may be at hand
+        as_planned = planned is not None and planned[:2] == (request, held)
+        chunks = planned[2] if planned is not None and as_planned else self._chunks(request, ahead)
+        self._planned = None
+        capacity = self.ladders.capacity(held + chunks[0].tokens)
         media = () if self.media is None else self.media.keys(ahead, capacity)
-        sizes = self._at_hand.chunks(capacity, held, count, best)
-        chunks = self.ladders.plan_chunks(held, count, capacity, self._chunk_cost, sizes)
         now, later = ({each.size for each in plan} for plan in (chunks, best))
         self._at_hand.needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
-        chunk = chunks[0]
-        if self.kv_store.must_keep_before(resident, chunk.tokens):
-            self.kv_store.keep(resident)
-        end = held + chunk.tokens
-        ids = progress.context[held:end]
-        tokens = np.zeros((1, chunk.size), np.int32)
-        tokens[0, : chunk.tokens] = ids
-        hidden, ends, resident.handle = self.run(
-            ("read", chunk.size, resident.capacity),
-            self.params,
-            *self.device.put((tokens, np.array([held], np.int32), np.array([chunk.tokens], np.int32))),
-            resident.handle,
-        )
-        return self._after_chunk(request, end, hidden, ends)
+        ids = request.progress.context[held : held + chunks[0].tokens]
+        hidden, ends = self._read_chunk(resident, ids, chunks[0].size, first=len(ids) - 1, capacity=capacity)
+        return self._after_chunk(request, held + len(ids), hidden, ends)
+
+    def _best_chunks(self, request: Request, ahead: Sequence[PlacedSpan]) -> list[Chunk]:
+        """Return the cheapest chunks for the text that a request reads next, if all programs are there."""
+        return self.ladders.plan_chunks(self._to_read(request, ahead), self._chunk_cost)
+
+    def _chunks(self, request: Request, ahead: Sequence[PlacedSpan]) -> list[Chunk]:
+        """Return the chunks for the text that a request reads next, with the programs that are at hand."""
+        best, count = self._best_chunks(request, ahead), self._to_read(request, ahead)
+        sizes = self._at_hand.chunks(self.ladders.capacity(len(request.progress.context)), count, best)
+        return self.ladders.plan_chunks(count, self._chunk_cost, sizes)
+
+    def _to_read(self, request: Request, ahead: Sequence[PlacedSpan]) -> int:
+        """Return the number of tokens up to the next place where reading pauses."""
+        progress = request.progress
+        held, total = request.held, len(progress.context)
+        stops = (*progress.marks, *(placed.start for placed in ahead[:1]))
+        return min((stop for stop in stops if held < stop < total), default=total) - held
+
+    def _read_chunk(
+        self, resident: Resident, ids: Sequence[int], size: int, *, first: int, capacity: int
+    ) -> tuple[jax.Array, jax.Array]:
+        held = self.kv_store.held
+        tokens = np.zeros((1, size), np.int32)
+        tokens[0, : len(ids)] = ids
+        numbers = (np.array([len(resident.keys)], np.int32), np.array([len(ids)], np.int32), np.array(first, np.int32))
+        arrays = self.device.put((tokens, *numbers), for_step=size <= FEW_TOKENS)
+        tables = held.tables([resident], 1, capacity)
+        hidden, ends, held.pool = self.run(("read", size, capacity), self.params, *arrays, tables, held.pool)
+        return hidden, ends
 
     def media_are_there(self, request: Request) -> bool | None:
         """Return True if the encoders of a request's media are in memory, False while they are read. None: no room."""
@@ -133,21 +162,21 @@ class Runner:
         if self.media is None:
             raise TypeError(f"request {request.asked.number} has media, and its model has no encoders")
         resident, placed = _resident(request), ahead[0]
-        key = self.media.reading(placed.span, resident.capacity)
-        needed = self.media.keys(ahead, resident.capacity)
-        self._at_hand.needed(request, set(), resident.capacity, steps=request.room > 1, media=needed)
+        capacity, kept = self.ladders.capacity(placed.end), self.kv_store.held
+        key = self.media.reading(placed.span, capacity)
+        needed = self.media.keys(ahead, capacity)
+        self._at_hand.needed(request, set(), capacity, steps=request.room > 1, media=needed)
         if (vectors := self.media.encoded(placed.span)) is None:
             return None
         held, count = len(resident.keys), len(placed.span.ids)
         if held != placed.start:
             raise RuntimeError(f"a medium at place {placed.start} would be read from {held} on, which is within it")
-        if self.kv_store.must_keep_before(resident, count):
-            self.kv_store.keep(resident)
         size = int(key[2])
         tokens, padded = np.zeros((1, size), np.int32), np.zeros((1, size, vectors.shape[1]), np.float32)
         tokens[0, :count], padded[0, :count] = placed.span.ids, vectors
         arrays = self.device.put((tokens, padded, np.array([held], np.int32), np.array([count], np.int32)))
-        hidden, ends, resident.handle = self.run(key, self.params, *arrays, resident.handle)
+        tables = kept.tables([resident], 1, capacity)
+        hidden, ends, kept.pool = self.run(key, self.params, *arrays, tables, kept.pool)
         self._metrics.media_tokens += count
         return self._after_chunk(request, placed.end, hidden, ends)
 
@@ -159,12 +188,12 @@ class Runner:
         self._count_prompt(request, held, end - held)
         flight = None
         if end == total:
-            picked = self._pick(hidden, ends, (resident.handle,), (self.knobs.of(request),))
+            picked = self._pick(hidden, ends, (request,), self.ladders.picks)
             progress.issued = 1
             flight = InFlight((request,), picked, (progress.epoch,))
-        # After the pick: nobody waits for a snapshot. What a grammar appended behind what was read before is no turn.
+        # What a grammar appended behind what was read before is no turn.
         if end in progress.marks or (end == total and held < len(request.asked.prompt)):
-            self._keep_turn(resident)
+            self.kv_store.keep(resident)
         return flight
 
     def together(self, requests: tuple[Request, ...], alike: int) -> tuple[int, int]:
@@ -172,30 +201,26 @@ class Runner:
 
         ``alike`` counts those that will soon be ready to share a step, too.
         """
-        capacity, count = _resident(requests[0]).capacity, len(requests)
-        choices = self._at_hand.rows(count, capacity, max(alike, count))
-        fitting = (rows for rows in choices if rows <= count or self.kv_store.pad(capacity, rows - count))
-        rows = next(fitting, 1)
+        count = len(requests)
+        rows = self._at_hand.rows(count, self._capacity_of(requests), max(alike, count))[0]
         return min(rows, count), rows
 
     def step(self, requests: tuple[Request, ...], rows: int | None = None) -> InFlight:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
         self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
-        capacity, rows = residents[0].capacity, rows or self.ladders.rows_for(len(requests))
-        padding = self.kv_store.held.padding(capacity, rows - len(requests))
-        sequences = tuple(cast("SequenceKV", resident.handle) for resident in residents) + tuple(padding)
-        row_knobs = self.knobs.of_rows(requests, len(sequences))
+        capacity, rows = self._capacity_of(requests), rows or self.ladders.rows_for(len(requests))
+        tables = self.kv_store.held.tables(residents, rows, capacity)
+        settings = self.knobs.of_rows(requests, rows)
         for request, resident in zip(requests, residents, strict=True):
             self._count_prompt(request, len(resident.keys) + request.progress.issued, 1)
-        if self.loop_steps > 1:
-            flight, sequences = self._run_loop(requests, residents, sequences, row_knobs, capacity)
-        else:
-            flight, sequences = self._run_step(requests, residents, sequences, row_knobs, capacity)
-        for resident, sequence in zip(residents, sequences, strict=False):
-            resident.handle = sequence
-        self.kv_store.held.put_padding(capacity, sequences[len(requests) :])
-        return flight
+        run = self._run_loop if self.loop_steps > 1 else self._run_step
+        return run(requests, residents, rows, capacity, tables, settings)
+
+    def _capacity_of(self, requests: tuple[Request, ...]) -> int:
+        """Return how many tokens the tables for a step have to reach."""
+        ends = (request.held + request.progress.issued + self.loop_steps for request in requests)
+        return self.ladders.capacity(min(max(ends), self.ladders.capacities[-1]))
 
     def follows(self, requests: tuple[Request, ...], rows: int | None = None) -> bool:
         """Return True if a step of these in ``rows`` rows can go on, on the device, from the last. None: as many."""
@@ -206,24 +231,17 @@ class Runner:
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
-        resident = _resident(request)
-        if not self._at_hand.verifies(resident.capacity):
+        resident, held = _resident(request), request.held
+        draft, size = request.progress.draft, self.ladders.check
+        capacity = self.ladders.capacity(held + 1 + len(draft))
+        if not self._at_hand.verifies(capacity):
             request.progress.draft = ()
             return self.step((request,), 1)
-        held = len(resident.keys)
-        draft = request.progress.draft
-        tokens = np.zeros((1, self.ladders.draft + 1), np.int32)
-        tokens[0, : 1 + len(draft)] = (request.progress.context[-1], *draft)
-        count = np.array([1 + len(draft)], np.int32)
-        arrays = self.device.put((tokens, np.array([held], np.int32), count), for_step=True)
-        hidden, ends, resident.handle = self.run(
-            ("verify", self.ladders.draft + 1, resident.capacity), self.params, *arrays, resident.handle
-        )
-        rows = self.ladders.draft + 1
-        picked = self._pick(hidden, ends, (resident.handle,) * rows, (self.knobs.of(request),) * rows)
+        ids = (request.progress.context[-1], *draft)
+        hidden, ends = self._read_chunk(resident, ids, size, first=0, capacity=capacity)
+        picked = self._pick(hidden, ends, (request,) * len(ids), self.ladders.picks)
         self._last = None
         self._metrics.steps += 1
-        resident.written = max(resident.written, held + 1 + len(draft))
         request.progress.issued, request.progress.draft = 1 + len(draft), ()
         return InFlight((request,), picked, (request.progress.epoch,), draft)
 
@@ -246,58 +264,58 @@ class Runner:
         self,
         requests: tuple[Request, ...],
         residents: list[Resident],
-        sequences: Rows,
-        row_knobs: tuple[RowKnobs, ...],
+        rows: int,
         capacity: int,
-    ) -> tuple[InFlight, Rows]:
-        if self.follows(requests, len(sequences)) and self._last is not None and self._last.ends is not None:
+        tables: Tables,
+        settings: RowSettings,
+    ) -> InFlight:
+        if self.follows(requests, rows) and self._last is not None and self._last.ends is not None:
             tokens, ends = self._last.picked.tokens, self._last.ends
         else:
-            tokens, ends = self._newest(requests, residents, len(sequences))
-        key = ("step", len(sequences), capacity)
-        if len(sequences) == 1:
-            picked, ends, sequences = self.run(key, self.params, tokens, ends, sequences, row_knobs)
+            tokens, ends = self._newest(requests, residents, rows)
+        held, key, alive = self.kv_store.held, ("step", rows, capacity), self._alive_rows(rows, len(requests))
+        given = (self.params, tokens, ends, alive, tables, held.pool)
+        if rows == 1:
+            picked, ends, held.pool = self.run(key, *given, settings)
         else:
-            hidden, ends, sequences = self.run(key, self.params, tokens, ends, sequences)
-            picked = self._pick(hidden, ends, sequences, row_knobs)
-        for request, resident in zip(requests, residents, strict=True):
+            hidden, ends, held.pool = self.run(key, *given)
+            picked = self._pick(hidden, ends, requests, rows)
+        for request in requests:
             request.progress.issued += 1
-            resident.written = max(resident.written, len(resident.keys) + request.progress.issued)
         self._metrics.steps += 1
         self._last = InFlight(requests, picked, epochs_of(requests), ends=ends)
-        return self._last, sequences
+        return self._last
 
     def _run_loop(
         self,
         requests: tuple[Request, ...],
         residents: list[Resident],
-        sequences: Rows,
-        row_knobs: tuple[RowKnobs, ...],
+        rows: int,
         capacity: int,
-    ) -> tuple[InFlight, Rows]:
-        limits = np.zeros(len(sequences), np.int32)
-        stops = np.full((len(sequences), MAX_STOPS), -1, np.int32)
+        tables: Tables,
+        settings: RowSettings,
+    ) -> InFlight:
+        held = self.kv_store.held
+        limits = np.zeros(rows, np.int32)
+        stops = np.full((rows, MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
             limits[row] = min(self._at_once(request), request.room, capacity - len(resident.keys))
             known = sorted(request.asked.stop_ids)[:MAX_STOPS]
             stops[row, : len(known)] = known
             request.progress.issued = int(limits[row])
-            # While others go on, a row that is done reads its newest token too, one place further.
-            resident.written = max(
-                resident.written, len(resident.keys) + request.progress.issued + (len(sequences) > 1)
-            )
-        tokens, ends = self._newest(requests, residents, len(sequences))
-        picked, got, sequences = self.run(
-            ("step", len(sequences), capacity),
+        tokens, ends = self._newest(requests, residents, rows)
+        picked, got, held.pool = self.run(
+            ("step", rows, capacity),
             self.params,
             tokens,
             ends,
             *self.device.put((limits, stops), for_step=True),
-            sequences,
-            row_knobs,
+            tables,
+            held.pool,
+            settings,
         )
         self._metrics.steps += int(limits.max())
-        return InFlight(requests, picked, epochs_of(requests), got=got), sequences
+        return InFlight(requests, picked, epochs_of(requests), got=got)
 
     def _at_once(self, request: Request) -> int:
         """Return how many of a loop's steps a request takes part in. Illegal tokens are taken back: see ``Rings``."""
@@ -305,12 +323,26 @@ class Runner:
             return self.loop_steps
         return 1 if request.masked else min(self.loop_steps, MAX_TAKEN_BACK)
 
-    def _pick(
-        self, hidden: jax.Array, ends: jax.Array, sequences: Sequence[object], rows: Sequence[RowKnobs]
-    ) -> Picked:
-        ids = tuple(cast("SequenceKV", sequence).ids for sequence in sequences)
-        picked: Picked = self.run(("pick", len(rows)), self.params, hidden, ends, ids, tuple(rows))
+    def _pick(self, hidden: jax.Array, ends: jax.Array, requests: Sequence[Request], rows: int) -> Picked:
+        """Pick the tokens that follow hidden states: of the requests in the first rows, the others are unused."""
+        held = self.kv_store.held
+        residents = [_resident(request) for request in requests]
+        whole = held.tables(residents, rows, self.ladders.capacities[-1]).whole
+        real, settings = self._number(len(requests)), self.knobs.of_rows(requests, rows)
+        picked: Picked = self.run(("pick", rows), self.params, hidden, ends, real, whole, held.pool.ids, settings)
         return picked
+
+    def _number(self, number: int) -> jax.Array:
+        """Return a small number on the device, where it stays."""
+        if (0, number) not in self._alive:
+            self._alive[0, number] = self.device.put(np.array(number, np.int32))
+        return self._alive[0, number]
+
+    def _alive_rows(self, rows: int, used: int) -> jax.Array:
+        """Return ones for the rows that are used, and zeros for the others, on the device, where they stay."""
+        if (rows, used) not in self._alive:
+            self._alive[rows, used] = self.device.put((np.arange(rows) < used).astype(np.int32))
+        return self._alive[rows, used]
 
     def _newest(
         self, requests: tuple[Request, ...], residents: list[Resident], rows: int
@@ -320,11 +352,6 @@ class Runner:
             tokens[row], ends[row] = request.progress.context[-1], len(resident.keys)
         found = self.device.put((tokens, ends), for_step=True)
         return cast("tuple[jax.Array, jax.Array]", found)
-
-    def _keep_turn(self, resident: Resident) -> None:
-        """Keep a snapshot of rings at a turn's end, once they overwrite. Until then they hold all that is needed."""
-        if resident.written > (self.kv_store.index.rings.size or 0):
-            self.kv_store.keep(resident)
 
     def _count_prompt(self, request: Request, held: int, tokens: int) -> None:
         self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))
@@ -336,6 +363,11 @@ class Runner:
 def dispatch_tokens(platform: str) -> int:
     """Return a chunk's fixed cost, in tokens: 25 to 37 on the CPU (measured, 10M to 270M), more elsewhere."""
     return 32 if platform == "cpu" else 256
+
+
+def _ahead(request: Request, held: int) -> tuple[PlacedSpan, ...]:
+    """Return the media of a request that are not read yet."""
+    return tuple(placed for placed in request.asked.prompt.media if placed.end > held)
 
 
 def _resident(request: Request) -> Resident:

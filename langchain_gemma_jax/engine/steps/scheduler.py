@@ -23,7 +23,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Step:
-    """One token for each of these requests, which share a model and a capacity."""
+    """One token for each of these requests, which share a model."""
 
     requests: tuple[Request, ...]
 

@@ -182,8 +182,8 @@ def _by_kernel(
 def _derivative(
     config: ModelConfig, layer: LayerConfig, recipe: Recipe, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, Any]:
-    def plain(*given: Any) -> tuple[jax.Array, LayerKV]:
-        return _by_products(*given, config, layer, recipe)
+    def plain(queries: jax.Array, places: Places, table: jax.Array, pages: LayerKV, new: New) -> Any:
+        return _by_products(queries, places, table, pages, new, config, layer, recipe)
 
     result: tuple[Any, Any] = jax.jvp(plain, primals, tangents)
     return result

@@ -71,7 +71,7 @@ class DividedGemma(GemmaFacts):
             cache: KVCache,
             keep: jax.Array | None,
             vectors: jax.Array | None,
-        ) -> tuple[jax.Array, KVCache | None]:
+        ) -> Any:
             own = self.config_of_a_device
             chunk = None if medium is None or vectors is None else SoftChunk(vectors, medium.sight)
             return forward(params, own, recipe, tokens, start, count, cache, keep, team, chunk)

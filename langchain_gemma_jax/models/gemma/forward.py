@@ -27,7 +27,7 @@ from langchain_gemma_jax.models.gemma.norms import add_and_norm, rms_norm, soft_
 from langchain_gemma_jax.models.gemma.rope import rotation
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
 from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
-from langchain_gemma_jax.models.seams.linear import linear
+from langchain_gemma_jax.models.seams.linear import linear, used_rows
 from langchain_gemma_jax.models.seams.media_encoder import Sight
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN, Layer
@@ -119,11 +119,11 @@ def forward(
 
 
 def _real_rows(tokens: jax.Array, count: jax.Array) -> jax.Array | None:
-    """Return the number of rows of products that are no padding, if the padding comes last."""
+    """Return the number of rows of products up to the last one that is no padding."""
     rows, columns = tokens.shape
     if rows == 1 < columns:
         return count[0]
-    return jnp.sum(count) if columns == 1 < rows else None
+    return used_rows(count) if columns == 1 < rows else None
 
 
 def _embedded(

@@ -49,9 +49,7 @@ def _choose(backend: str, dtype: str) -> Recipe:
                 measured, complete = probe(default, with_kernels=ours.run, kernels_are_fast=fast)
                 if ours.run:
                     # Kernels follow the tables of pages; XLA would gather what is in them first.
-                    measured = dataclasses.replace(
-                        measured, attention=AttentionForm.KERNEL, between=probe_between()
-                    )
+                    measured = dataclasses.replace(measured, attention=AttentionForm.KERNEL, between=probe_between())
                 remember(measured, complete=complete)
                 return measured
     return dataclasses.replace(known, attention_pairs=default.attention_pairs)

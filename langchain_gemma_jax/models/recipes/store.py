@@ -60,9 +60,8 @@ def remember(recipe: Recipe, *, complete: bool = True) -> None:
     """
     path = recipe_file(recipe.dtype)
     plans = {"layers": _to_json(recipe.layers), "embed": _to_json(recipe.embed)}
-    text = json.dumps(
-        {"dtype": recipe.dtype, "complete": complete, **plans, "attention": recipe.attention.value, "between": recipe.between.value}
-    )
+    forms = {"attention": recipe.attention.value, "between": recipe.between.value}
+    text = json.dumps({"dtype": recipe.dtype, "complete": complete, **plans, **forms})
     with contextlib.suppress(OSError, UnsafeFolderError):
         write_whole(_open(path), path.name, text.encode() + b"\n")
 

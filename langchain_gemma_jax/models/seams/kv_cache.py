@@ -1,9 +1,10 @@
 """Keys and values in pages: one pool for all conversations of a model, and tables of the pages that each row has.
 
-A page has slots for some tokens, ``PAGE`` in the engine, in each layer of its kind. Layers are of two kinds: *global* layers keep every
-token of a conversation, *local* layers those of their window. Position p of a row is in slot ``p mod slots`` of the
-page ``table[row, p // slots mod entries]``, so a table of few entries is enough for a window. Which positions a page
-holds follows from the table, and is not stored. Dropping the last tokens is going on from a smaller ``start``.
+A page has slots for some tokens, ``PAGE`` in the engine, in each layer of its kind. Layers are of two kinds: *global*
+layers keep every token of a conversation, *local* layers those of their window. Position p of a row is in slot
+``p mod slots`` of the page ``table[row, p // slots mod entries]``, so a table of few entries is enough for a window.
+Which positions a page holds follows from the table, and is not stored. Dropping the last tokens is going on from a
+smaller ``start``.
 
 Page 0 belongs to nobody: XLA writes padding there. A layer that shares another's keys and values has no pages.
 """

@@ -33,6 +33,11 @@ def linear(x: jax.Array, weight: Weight, plan: Plan, real: jax.Array | None = No
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
+def used_rows(alive: jax.Array) -> jax.Array:
+    """Return the number of rows up to the last one that is used: ``real`` for rows of one token each."""
+    return jnp.max(jnp.where(alive > 0, 1 + jnp.arange(alive.shape[0]), 0))
+
+
 def _turned_product(rows: jax.Array, weight: jax.Array, plan: Plan) -> jax.Array:
     # XLA:CPU packs its right operand before it multiplies, which takes longer than the product if that is the large
     # one. The barrier keeps XLA from turning the product back.
