@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import pytest
 
+from langchain_gemma_jax.engine.api import model_estimate
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -39,6 +40,15 @@ def _quick_compiles() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _small_pages() -> Iterator[None]:
+    """Pages of eight tokens, so that tiny conversations have many."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(model_estimate, "PAGE", 8)
+    yield
+    patch.undo()
 
 
 @pytest.fixture

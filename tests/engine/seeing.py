@@ -14,7 +14,7 @@ import numpy as np
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.media.medium import Picture
-from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.seams import kv_cache
@@ -92,11 +92,11 @@ class ColdSight:
         )
 
         @partial(jax.jit, static_argnames="is_medium")
-        def read(params, given, start, count, caches, *, is_medium):
+        def read(params, given, start, count, cache, *, is_medium):
             medium = SoftChunk(given, encoder.sight) if is_medium else None
             tokens = jnp.zeros(given.shape[:2], jnp.int32) if is_medium else given
-            hidden, caches = forward_apart(params, config, recipe, tokens, start, count, caches, medium=medium)
-            return logits(params, config, recipe, hidden), caches
+            hidden, cache = forward(params, config, recipe, tokens, start, count, cache, medium=medium)
+            return logits(params, config, recipe, hidden), cache
 
         self._read = read
 
@@ -124,11 +124,8 @@ class ColdSight:
             else:
                 pieces.append(span)
         device = self.model.device
-        caches, at, found = (
-            (kv_cache.allocate(self.model.config.cache_layout, 1, 2 * CONTEXT, "float32", device),),
-            0,
-            [],
-        )
+        cache = kv_cache.allocate(self.model.config.cache_layout, 1, 2 * CONTEXT, "float32", device)
+        at, found = 0, []
         for span in pieces:
             is_medium, count = isinstance(span, MediaSpan), len(span.ids)
             if is_medium:
@@ -138,7 +135,7 @@ class ColdSight:
                 given = np.zeros((1, CONTEXT), np.int32)
                 given[0, :count] = span.ids
             given, start, many = jax.device_put((given, np.array([at], np.int32), np.array([count], np.int32)), device)
-            scores, caches = self._read(self.model.params, given, start, many, caches, is_medium=is_medium)
+            scores, cache = self._read(self.model.params, given, start, many, cache, is_medium=is_medium)
             found.append(jax.device_get(scores)[0, :count])
             at += count
         return np.concatenate(found)[len(prompt) - 1 : len(prompt) - 1 + len(answer)]

@@ -18,12 +18,12 @@ from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, PerLayerInputConfig, Rope
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Recipe
+from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams import kv_cache
 
 CONTEXT = 128
-WINDOW = 8  # so rings have 24 slots
-LADDERS = Ladders(chunks=(4, 16, 32), capacities=(32, 64, CONTEXT), rows=(1, 2, 4, 8))
+WINDOW = 8
+LADDERS = Ladders(chunks=(4, 16, 32), capacities=(32, CONTEXT), rows=(1, 8))
 ONE_SIZE = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,))  # little to compile
 BATCH = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8))
 FIRST, LAST = 4, 286  # ids that are text: bytes, the space, capital letters
@@ -67,9 +67,7 @@ CONFIGS = {
     "by kernels": _config(_layer(WINDOW, head_dim=32), _layer(head_dim=32)),
 }
 RECIPES = {
-    "by kernels": Recipe(
-        "float32", attention=Attention(AttentionForm.KERNEL, AttentionForm.KERNEL), between=BetweenForm.KERNEL
-    )
+    "by kernels": Recipe("float32", attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL)
 }
 
 
@@ -90,9 +88,8 @@ class Cold:
 
     def __post_init__(self) -> None:
         config, device = self.model.config, self.model.device
-        recipe = replace(
-            self.model.recipe, attention=Attention(), between=BetweenForm.XLA
-        )  # by products, whatever the model does
+        # By products, whatever the model does.
+        recipe = replace(self.model.recipe, attention=AttentionForm.PRODUCTS, between=BetweenForm.XLA)
         shape = (self.ROWS, config.max_context)
 
         def read(params: object, tokens: jax.Array, count: jax.Array) -> jax.Array:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
-from langchain_gemma_jax.engine.base.pages import Window, pages_for
+from langchain_gemma_jax.engine.base.pages import PAGE
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.conversations.kv_holdings import local_entries
-from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel, page_bytes, window_of
+from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel, page_bytes
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.device_memory import kv_budget
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
@@ -30,11 +29,11 @@ def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     context = min(settings.max_context or kind.max_context, kind.max_context)
     steps = loop_steps(settings, model.placement.platform)
     vocabulary = min(model.tokenizer.vocab_size, kind.vocab_size)
-    bare = Shape(kind, model.recipe, vocabulary, context, PageCounts(1, 1), loop_steps=steps)
+    bare = Shape(kind, model.recipe, vocabulary, context, PageCounts(1, 1, PAGE), loop_steps=steps)
     if kind.embeds:
         return bare
     ladders = ladders_for(settings, bare, model.placement.platform)
-    entries = local_entries(Window(window_of(bare.layout)), longest_chunk(bare, ladders), context)
+    entries = bare.paging.entries(longest_chunk(bare, ladders), context)
     bare = replace(bare, local_entries=entries, picks=ladders.picks)
     return replace(bare, pages=page_counts(bare, ladders, kv_budget(settings, model.placement)))
 
@@ -46,8 +45,8 @@ def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
     Where kernels attend, a page takes memory when it is written to, so each kind may have as many as fit the budget.
     Elsewhere all are there from the beginning, in halves of the budget.
     """
-    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
-    longest, entries = pages_for(shape.max_context), shape.local_entries
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
+    longest, entries = shape.paging.count(shape.max_context), shape.local_entries
     lazily = attends_by_kernel(shape.layout, shape.recipe)
     share = budget if lazily else budget // 2
 
@@ -56,7 +55,7 @@ def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
 
     whole = count(sizes.whole, longest, MOST_PAGES if lazily else ladders.rows[-1] * 2 * longest)
     local = count(sizes.local, entries, MOST_PAGES if lazily else 64 * entries) if sizes.local else 1
-    return PageCounts(whole, local)
+    return PageCounts(whole, local, shape.pages.slots)
 
 
 def _power_of_two(number: int) -> int:
@@ -112,15 +111,15 @@ def smallest_conversation(shape: Shape) -> int:
         return 0
     if attends_by_kernel(shape.layout, shape.recipe):
         return bytes_of_conversation(shape, 1)
-    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
     return shape.pages.whole * sizes.whole + shape.pages.local * sizes.local
 
 
 def bytes_of_conversation(shape: Shape, tokens: int) -> int:
     """Return the bytes of a conversation's pages on each device."""
-    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
-    local = len(Window(window_of(shape.layout)).pages(tokens))
-    return pages_for(tokens) * sizes.whole + local * sizes.local
+    sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
+    local = len(shape.paging.local(tokens))
+    return shape.paging.count(tokens) * sizes.whole + local * sizes.local
 
 
 def longest_chunk(shape: Shape, ladders: Ladders) -> int:

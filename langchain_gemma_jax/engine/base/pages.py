@@ -8,11 +8,6 @@ from dataclasses import dataclass
 PAGE = 64  # tokens; as in models/seams/kv_cache.py, which needs JAX
 
 
-def pages_for(tokens: int) -> int:
-    """Return the number of pages that hold this number of tokens."""
-    return -(-tokens // PAGE)
-
-
 @dataclass(frozen=True)
 class PageSizes:
     """The bytes of a page of each kind, in all layers together."""
@@ -22,27 +17,38 @@ class PageSizes:
 
 
 @dataclass(frozen=True)
-class Window:
-    """The window of the local layers: which of their pages a conversation needs to be continued."""
+class Paging:
+    """How a model's conversations are cut into pages, and which pages of its local layers are needed."""
 
-    tokens: int | None  # None: every layer is global
+    slots: int  # tokens of a page
+    window: int | None  # of the local layers; None: every layer is global
 
-    def pages(self, length: int) -> range:
-        """Return the numbers of the pages that the token after the first ``length`` ones looks at.
+    def count(self, tokens: int) -> int:
+        """Return the number of pages that hold this number of tokens."""
+        return -(-tokens // self.slots)
 
-        >>> Window(100).pages(200), Window(100).pages(0), Window(None).pages(200)
+    def local(self, length: int) -> range:
+        """Return the numbers of the local pages that the token after the first ``length`` ones looks at.
+
+        >>> Paging(64, 100).local(200), Paging(64, 100).local(0), Paging(64, None).local(200)
         (range(1, 4), range(0, 0), range(0, 0))
         """
-        if self.tokens is None:
+        if self.window is None:
             return range(0)
-        return range(max(0, length - self.tokens + 1) // PAGE, pages_for(length))
+        return range(max(0, length - self.window + 1) // self.slots, self.count(length))
 
     def reach(self, held: Container[int], length: int) -> int:
-        """Return the longest beginning, at most ``length``, that can be continued with the pages that are held.
+        """Return the longest beginning, at most ``length``, that can be continued with the local pages that are held.
 
-        >>> Window(100).reach({0, 1, 2}, 190), Window(100).reach({0, 2}, 190)
+        >>> Paging(64, 100).reach({0, 1, 2}, 190), Paging(64, 100).reach({0, 2}, 190)
         (190, 64)
         """
-        while missing := [page for page in self.pages(length) if page not in held]:
-            length = missing[-1] * PAGE
+        while missing := [page for page in self.local(length) if page not in held]:
+            length = missing[-1] * self.slots
         return length
+
+    def entries(self, chunk: int, max_context: int) -> int:
+        """Return the entries of the local layers' tables: for a window, and the longest chunk behind it."""
+        if self.window is None:
+            return 1
+        return min(self.count(self.window + chunk) + 1, self.count(max_context))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from langchain_gemma_jax.engine.base.pages import PAGE, Window, pages_for
+from langchain_gemma_jax.engine.base.pages import Paging
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.device.page_door import Content
 from langchain_gemma_jax.engine.prefix_store.prefix_file import PrefixHeader
@@ -48,20 +48,20 @@ def what_to_write(held: KvHoldings, resident: Resident, length: int, least: int)
         length: the number of tokens.
         least: the shortest length that is worth keeping.
     """
-    window = held.window
-    if window.reach(resident.local, length) != length:
+    paging = held.paging
+    if paging.reach(resident.local, length) != length:
         return None
-    size = pages_for(length) * held.sizes.whole
-    if window.tokens is None:
+    size = paging.count(length) * held.sizes.whole
+    if paging.window is None:
         return WhatToWrite(resident, length, (), tuple((at, None) for at in _lengths(length)), size)
-    states = [window.pages(length)]
-    marks = [(at, 0) for at in _lengths(length) if _holds(states[0], window.pages(at))]
+    states = [paging.local(length)]
+    marks = [(at, 0) for at in _lengths(length) if _holds(states[0], paging.local(at))]
     # A caller may write the history differently from the answer. It is then continued from the turn before.
     known = {at for at, _ in marks}
     before = [turn for turn in resident.turns if least <= turn < length and turn not in known]
-    before = [turn for turn in before if window.reach(resident.local, turn) == turn]
+    before = [turn for turn in before if paging.reach(resident.local, turn) == turn]
     if before:
-        states.append(window.pages(before[-1]))
+        states.append(paging.local(before[-1]))
         marks.append((before[-1], 1))
     size += sum(map(len, states)) * held.sizes.local
     return WhatToWrite(resident, length, tuple(states), tuple(marks), size)
@@ -84,7 +84,7 @@ def global_layers(held: KvHoldings) -> list[int]:
 
 def copied_blocks(plan: WhatToWrite, held: KvHoldings) -> list[Array]:
     """Return the arrays of a file: each layer's keys and values ``[kv_head, token, head_dim]``, copied to the host."""
-    whole, _ = held.read(plan.resident, range(pages_for(plan.length)), [])
+    whole, _ = held.read(plan.resident, range(held.paging.count(plan.length)), [])
     found = [_joined(column)[:, : plan.length] for column in list(zip(*whole, strict=True))[:-1]]  # without the ids
     for pages in plan.states:
         _, local = held.read(plan.resident, [], pages)
@@ -97,28 +97,29 @@ def _joined(pages: Sequence[Array]) -> Array:
 
 
 def as_pages(
-    arrays: PrefixArrays, layout: CacheLayout, window: Window, dtype: str, ids: array[int]
+    arrays: PrefixArrays, layout: CacheLayout, paging: Paging, dtype: str, ids: array[int]
 ) -> tuple[list[Content], dict[int, Content]] | None:
     """Return arrays that were read as pages: all of the global layers, the window's of local ones. None: none fit."""
     length, header = arrays.stored.mark.length, arrays.stored.header
     if header.dtype != dtype or length > min(header.tokens, len(ids)):
         return None
     owned = [layer for layer in layout if layer is not None]
-    wanted = window.pages(length)
+    wanted = paging.local(length)
     of_whole, of_local = ([layer for layer in owned if (layer.window is None) is kind] for kind in (True, False))
-    if not _fit(arrays.globals, of_whole, length) or not _fit(arrays.rings, of_local, len(wanted) * PAGE):
+    if not _fit(arrays.globals, of_whole, length) or not _fit(arrays.rings, of_local, len(wanted) * paging.slots):
         return None
-    first = _first_page(header, arrays, window)
-    if of_local and not all(0 <= page - first < arrays.rings[0].shape[1] // PAGE for page in wanted):
+    first = _first_page(header, arrays, paging)
+    if of_local and not all(0 <= page - first < arrays.rings[0].shape[1] // paging.slots for page in wanted):
         return None
-    places = np.zeros(pages_for(length) * PAGE, np.int32)
+    places = np.zeros(paging.count(length) * paging.slots, np.int32)
     places[:length] = ids[:length]
-    kind = numpy_dtype(dtype)
+    slots, kind = paging.slots, numpy_dtype(dtype)
     whole = [
-        (*(_page(array, page, kind) for array in arrays.globals), places[page * PAGE : (page + 1) * PAGE])
-        for page in range(pages_for(length))
+        (*(_page(array, page, slots, kind) for array in arrays.globals), places[page * slots : (page + 1) * slots])
+        for page in range(paging.count(length))
     ]
-    return whole, {page: tuple(_page(array, page - first, kind) for array in arrays.rings) for page in wanted}
+    local = {page: tuple(_page(array, page - first, slots, kind) for array in arrays.rings) for page in wanted}
+    return whole, local
 
 
 def _fit(arrays: Sequence[Array], layers: Sequence[CacheLayer], least: int) -> bool:
@@ -128,15 +129,15 @@ def _fit(arrays: Sequence[Array], layers: Sequence[CacheLayer], least: int) -> b
     return found == shapes and len({array.shape[1] for array in arrays}) <= 1
 
 
-def _first_page(header: PrefixHeader, arrays: PrefixArrays, window: Window) -> int:
+def _first_page(header: PrefixHeader, arrays: PrefixArrays, paging: Paging) -> int:
     """Return the number of the first page of the state that was read: that of its longest mark."""
     ring = arrays.stored.mark.ring
-    return window.pages(max(mark.length for mark in header.marks if mark.ring == ring)).start
+    return paging.local(max(mark.length for mark in header.marks if mark.ring == ring)).start
 
 
-def _page(array: Array, number: int, dtype: np.dtype[np.generic]) -> Array:
+def _page(array: Array, number: int, slots: int, dtype: np.dtype[np.generic]) -> Array:
     """Return the slots of one page, zeros behind the last token."""
-    some = array[:, number * PAGE : (number + 1) * PAGE]
-    page = np.zeros((array.shape[0], PAGE, array.shape[2]), dtype)
+    some = array[:, number * slots : (number + 1) * slots]
+    page = np.zeros((array.shape[0], slots, array.shape[2]), dtype)
     page[:, : some.shape[1]] = some
     return page

@@ -123,7 +123,7 @@ class DiskStore:
     def place(self, found: Beginning, scope: str) -> Resident:
         """Copy a prefix that was read to the device."""
         held, began = self._held, time.perf_counter()
-        resident = held.place(Resident(scope, found.keys), found.whole, found.local)
+        resident = held.place(Resident(scope, held.paging.slots, found.keys), found.whole, found.local)
         took = found.seconds + time.perf_counter() - began
         self._costs.from_disk.add(took, found.stored.nbytes)
         self._store.folder.files.count(
@@ -166,7 +166,7 @@ class DiskStore:
             return None
         began, length = time.perf_counter(), stored.mark.length
         shape = self._held.shape
-        pages = as_pages(arrays, shape.layout, self._held.window, shape.recipe.kv_dtype, ids)
+        pages = as_pages(arrays, shape.layout, self._held.paging, shape.recipe.kv_dtype, ids)
         if pages is None:
             prefixes.reject(stored)
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from langchain_gemma_jax.engine.base.pages import PageSizes, Window
+from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, common_prefix
 from langchain_gemma_jax.engine.requests.resident import Resident
 
@@ -24,9 +24,9 @@ class HostIndex:
         """Return a model's index of parked conversations. Only ``add`` and ``take`` here may change it."""
         return self._indexes.get(model)
 
-    def opened(self, model: Hashable, window: Window, sizes: PageSizes) -> PrefixIndex:
+    def opened(self, model: Hashable, paging: Paging, sizes: PageSizes) -> PrefixIndex:
         """Return a model's index of parked conversations, whose pages are of these sizes."""
-        return self._indexes.setdefault(model, PrefixIndex(window, sizes))
+        return self._indexes.setdefault(model, PrefixIndex(paging, sizes))
 
     def add(self, model: Hashable, resident: Resident) -> None:
         """Add a parked conversation. Those that it continues are dropped, and the oldest ones if there is no room."""

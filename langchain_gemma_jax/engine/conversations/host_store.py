@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.pages import PAGE, pages_for
+from langchain_gemma_jax.engine.base.pages import Paging
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse
@@ -112,7 +112,7 @@ class HostStore:
 
     def _copied(self, resident: Resident, held: KvHoldings) -> tuple[list[HostPage], dict[int, HostPage]]:
         """Return a conversation's pages in host memory. Those that are there already are not copied again."""
-        names = page_names(resident.keys)
+        names = page_names(resident.keys, held.paging)
         wanted = sorted(held.index.wanted(resident) & resident.local.keys())
         known = {
             name: page
@@ -136,14 +136,14 @@ class HostStore:
 
     def _index(self, held: KvHoldings) -> PrefixIndex:
         sizes = replace(held.sizes, whole=held.sizes.whole * self._parts, local=held.sizes.local * self._parts)
-        return self._host_index.opened(self._model, held.window, sizes)
+        return self._host_index.opened(self._model, held.paging, sizes)
 
 
-def page_names(keys: array[int]) -> list[bytes]:
+def page_names(keys: array[int], paging: Paging) -> list[bytes]:
     """Return a name for each page of a context: what is in it follows from all keys up to its end."""
     names, digest = [], hashlib.blake2b(digest_size=16)
-    data, width = memoryview(keys).cast("B"), keys.itemsize
-    for page in range(pages_for(len(keys))):
-        digest.update(data[page * PAGE * width : (page + 1) * PAGE * width])
+    data, step = memoryview(keys).cast("B"), paging.slots * keys.itemsize
+    for page in range(paging.count(len(keys))):
+        digest.update(data[page * step : (page + 1) * step])
         names.append(digest.digest())
     return names

@@ -109,7 +109,7 @@ class _State:
 
     def _has_system(self, resident: Resident) -> bool:
         """Return True if a conversation can be continued from its system prompt."""
-        return 0 < resident.system == self._index.window.reach(resident.local, resident.system)
+        return 0 < resident.system == self._index.paging.reach(resident.local, resident.system)
 
     def _held_by_another(self, resident: Resident) -> bool:
         # The other must have it as its system prompt, or it would not be kept when that one is evicted.

@@ -14,7 +14,6 @@ import numpy as np
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.pages import PAGE, PageSizes, Window, pages_for
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.page_books import PageBook
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
@@ -44,10 +43,9 @@ class KvHoldings:
 
     def __post_init__(self) -> None:
         shape = self.shape
-        sizes = page_pool.page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype)
-        self.sizes = PageSizes(sizes.whole, sizes.local)
-        self.window = Window(page_pool.window_of(shape.layout))
-        self.index = PrefixIndex(self.window, self.sizes)
+        self.sizes = page_pool.page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
+        self.paging = shape.paging
+        self.index = PrefixIndex(self.paging, self.sizes)
         self._door = page_door(shape, self.device, self.run)
         self._pool: KvPool | None = None
         self._open_books()
@@ -68,7 +66,7 @@ class KvHoldings:
 
     def bytes_for(self, tokens: int) -> int:
         """Return the bytes of a conversation of this number of tokens on each device."""
-        return pages_for(tokens) * self.sizes.whole + len(self.window.pages(tokens)) * self.sizes.local
+        return self.paging.count(tokens) * self.sizes.whole + len(self.paging.local(tokens)) * self.sizes.local
 
     def bytes_missing(self, resident: Resident, tokens: int, kept: int | None = None) -> int:
         """Return the bytes that a conversation needs to be written up to this number of tokens.
@@ -76,19 +74,19 @@ class KvHoldings:
         ``kept``: how many of its first tokens are kept, if not all.
         """
         length = len(resident.keys) if kept is None else kept
-        whole = pages_for(tokens) - (len(resident.whole) if kept is None else pages_for(length))
+        whole = self.paging.count(tokens) - (len(resident.whole) if kept is None else self.paging.count(length))
         local = [page for page in self._local_pages(length, tokens) if kept is not None or page not in resident.local]
         return max(0, whole) * self.sizes.whole + len(local) * self.sizes.local
 
     def bytes_of_branch(self, source: Resident, length: int, tokens: int) -> int:
         """Return the bytes that a branch of a conversation's first tokens needs: new pages, and a copy of its last."""
-        copies = self.sizes.whole + self.sizes.local if length % PAGE else 0
+        copies = self.sizes.whole + self.sizes.local if length % self.paging.slots else 0
         return self.bytes_missing(source, tokens, kept=length) + copies
 
     def bytes_to_continue(self, resident: Resident, length: int, tokens: int) -> int:
         """Return the bytes that a conversation needs to go on after its first tokens."""
-        page, copies = length // PAGE, 0
-        if length % PAGE and self._whole.is_shared(resident.whole[page]):
+        page, copies = length // self.paging.slots, 0
+        if length % self.paging.slots and self._whole.is_shared(resident.whole[page]):
             copies = self.sizes.whole + self.sizes.local
         return self.bytes_missing(resident, tokens) + copies
 
@@ -126,7 +124,7 @@ class KvHoldings:
         """
         key = (count, capacity, *((resident, resident.version) for resident in rows))
         if (known := self._tables.pop(key, None)) is None:
-            entries = pages_for(capacity)
+            entries = self.paging.count(capacity)
             whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self.shape.local_entries), np.int32)
             for row, resident in enumerate(rows):
                 some = min(len(resident.whole), entries)
@@ -143,7 +141,7 @@ class KvHoldings:
 
     def start(self, scope: str) -> Resident:
         """Begin a conversation without tokens."""
-        return self.add(Resident(scope, token_keys(())))
+        return self.add(Resident(scope, self.paging.slots, token_keys(())))
 
     def add(self, resident: Resident) -> Resident:
         """Take in a conversation with its pages."""
@@ -155,7 +153,7 @@ class KvHoldings:
         """Give a conversation the pages to be written up to this number of tokens, and drop those it needs no more."""
         length = len(resident.keys)
         self._drop_local(resident, self._worth_keeping(resident, tokens))
-        while len(resident.whole) < pages_for(tokens):
+        while len(resident.whole) < self.paging.count(tokens):
             resident.whole.append(self._whole.take())
             self._has_changed(resident)
         for page in self._local_pages(length, tokens):
@@ -165,10 +163,10 @@ class KvHoldings:
 
     def fork(self, source: Resident, length: int) -> Resident:
         """Begin a conversation with another's first tokens. It shares the pages, but for the one it will write to."""
-        resident = Resident(source.scope, source.keys[:length], system=min(source.system, length))
+        resident = Resident(source.scope, self.paging.slots, source.keys[:length], system=min(source.system, length))
         resident.turns = [turn for turn in source.turns if turn <= length and self._is_kept(source, turn)]
-        wanted = {*self.window.pages(length)}.union(*map(self.window.pages, resident.turns))
-        resident.whole = [self._whole.share(page) for page in source.whole[: pages_for(length)]]
+        wanted = {*self.paging.local(length)}.union(*map(self.paging.local, resident.turns))
+        resident.whole = [self._whole.share(page) for page in source.whole[: self.paging.count(length)]]
         shared = {page: source.local[page] for page in wanted if page in source.local}
         resident.local = {page: self._local.share(number) for page, number in shared.items()}
         self.index.touch(source)
@@ -179,9 +177,9 @@ class KvHoldings:
     def cut(self, resident: Resident, length: int) -> None:
         """Drop all but a conversation's first tokens."""
         self.index.truncate(resident, length)
-        for page in resident.whole[pages_for(length) :]:
+        for page in resident.whole[self.paging.count(length) :]:
             self._whole.drop(page)
-        del resident.whole[pages_for(length) :]
+        del resident.whole[self.paging.count(length) :]
         self._drop_local(resident, self.index.wanted(resident))
         self._has_changed(resident)
         self._own_the_end(resident)
@@ -243,13 +241,13 @@ class KvHoldings:
 
     def _local_pages(self, length: int, tokens: int) -> range:
         """Return the local pages that tokens behind the first ``length`` ones, up to ``tokens``, are written to."""
-        return range(0) if self.window.tokens is None else range(length // PAGE, pages_for(tokens))
+        return range(0) if self.paging.window is None else range(length // self.paging.slots, self.paging.count(tokens))
 
     def _worth_keeping(self, resident: Resident, tokens: int) -> set[int]:
         return self.index.wanted(resident).union(self._local_pages(len(resident.keys), tokens))
 
     def _is_kept(self, resident: Resident, turn: int) -> bool:
-        return self.window.reach(resident.local, turn) == turn
+        return self.paging.reach(resident.local, turn) == turn
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
@@ -259,8 +257,8 @@ class KvHoldings:
     def _own_the_end(self, resident: Resident) -> None:
         """Copy the page that a conversation's next token is written to, if another conversation has it too."""
         length = len(resident.keys)
-        page = length // PAGE
-        if length % PAGE and self._whole.is_shared(resident.whole[page]):
+        page = length // self.paging.slots
+        if length % self.paging.slots and self._whole.is_shared(resident.whole[page]):
             resident.whole[page] = self._copied(self._whole, resident.whole[page], local=False)
             self._has_changed(resident)
         if page in resident.local and self._local.is_shared(resident.local[page]):
@@ -276,13 +274,6 @@ class KvHoldings:
     def _has_changed(self, resident: Resident) -> None:
         resident.version += 1
         self.changed = True
-
-
-def local_entries(window: Window, chunk: int, max_context: int) -> int:
-    """Return the entries of the local layers' tables: for a window, and the longest chunk behind it."""
-    if window.tokens is None:
-        return 1
-    return min(pages_for(window.tokens + chunk) + 1, pages_for(max_context))
 
 
 def free(tree: object) -> None:

@@ -105,7 +105,7 @@ class KvStore:
 
     def keep(self, resident: Resident) -> None:
         """Keep the window before a conversation's end, so that it can be continued from here later."""
-        if self.index.window.tokens is None or self.policy.max_snapshots == 0:
+        if self.index.paging.window is None or self.policy.max_snapshots == 0:
             return
         self.index.keep_turn(resident)
         # The first turn is for the system prompt; of the others the oldest is dropped.

@@ -21,7 +21,7 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from langchain_gemma_jax.engine.base.pages import PageSizes, Window, pages_for
+from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident
 
@@ -58,8 +58,8 @@ def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
 class PrefixIndex:
     """The residents, by scope. Different scopes never match."""
 
-    def __init__(self, window: Window, sizes: PageSizes) -> None:
-        self.window, self._sizes = window, sizes
+    def __init__(self, paging: Paging, sizes: PageSizes) -> None:
+        self.paging, self._sizes = paging, sizes
         self._scopes: dict[str, dict[Resident, None]] = {}
         self._clock = 0
 
@@ -93,7 +93,7 @@ class PrefixIndex:
         """Add tokens whose keys and values are valid now."""
         new = token_keys(keys)
         total = len(resident.keys) + len(new)
-        if pages_for(total) > len(resident.whole):
+        if self.paging.count(total) > len(resident.whole):
             raise ValueError(
                 f"{total} tokens do not fit a resident with {len(resident.whole)} pages: give it more first"
             )
@@ -103,10 +103,10 @@ class PrefixIndex:
     def truncate(self, resident: Resident, length: int) -> None:
         """Keep only the first ``length`` tokens. This is not a use: ``last_used`` does not change."""
         self._known(resident)
-        if length > len(resident.keys) or self.window.reach(resident.local, length) != length:
+        if length > len(resident.keys) or self.paging.reach(resident.local, length) != length:
             raise ValueError(
                 f"a resident of {len(resident.keys)} tokens cannot be cut to {length}: the pages of its local layers "
-                f"are {sorted(resident.local)} ({self.window}). Cut to what plan() gives."
+                f"are {sorted(resident.local)} ({self.paging}). Cut to what plan() gives."
             )
         del resident.keys[length:]
         resident.system = min(resident.system, length)
@@ -126,8 +126,8 @@ class PrefixIndex:
 
     def wanted(self, resident: Resident) -> set[int]:
         """Return the numbers of the local layers' pages that are worth keeping: of its end, and of its turns."""
-        found = set(self.window.pages(len(resident.keys)))
-        return found.union(*map(self.window.pages, resident.turns))
+        found = set(self.paging.local(len(resident.keys)))
+        return found.union(*map(self.paging.local, resident.turns))
 
     def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """Return the longest prefix of a prompt that can be reused. This changes nothing.
@@ -146,7 +146,7 @@ class PrefixIndex:
             same = whole_media(keys, common_prefix(prompt, resident.keys, min(most, len(resident.keys))))
             if same > common:
                 common, nearest = same, resident
-            length = self.window.reach(resident.local, same)
+            length = self.paging.reach(resident.local, same)
             # A tail no longer than the slack comes from a retried or cancelled turn, and is cheap to read again.
             in_place = not resident.leased and len(resident.keys) - length <= SLACK
             rank = (length, in_place, resident.last_used)
@@ -178,6 +178,6 @@ class PrefixIndex:
     def _lost(self, common: int, length: int) -> str:
         kept = f"the nearest state kept is at {length:,}" if length else "no earlier state is kept"
         return (
-            f"{common:,} tokens match, but the local layers' window of {self.window.tokens:,} tokens before them is not"
+            f"{common:,} tokens match, but the local layers' window of {self.paging.window:,} tokens before them is not"
             f" kept any more; {kept}, so {common - length:,} tokens are read again"
         )

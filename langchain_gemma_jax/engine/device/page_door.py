@@ -20,7 +20,8 @@ import numpy.typing as npt
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
 from langchain_gemma_jax.engine.device.programs import PAGES_AT_ONCE, Shape
-from langchain_gemma_jax.models.seams.kv_cache import PAGE, LayerKV
+from langchain_gemma_jax.models.configuration.model_config import CacheLayer
+from langchain_gemma_jax.models.seams.kv_cache import LayerKV
 from langchain_gemma_jax.models.seams.placement import Placement
 
 Array = npt.NDArray[np.generic]
@@ -177,7 +178,7 @@ class ProgrammedPages:
     def _batch(self, contents: Sequence[Content], *, local: bool) -> KvPool:
         """Return contents as the pool of a few pages that ``put_pages`` takes; zeros for the other kind."""
         dtype, own = jnp.dtype(self._shape.recipe.kv_dtype), set(_layers_of(self._shape, local=local))
-        columns = iter(zip(*contents, strict=True))
+        columns, slots = iter(zip(*contents, strict=True)), self._shape.pages.slots
 
         def array(shape: tuple[int, ...], kind: Any, *, filled: bool) -> Array:
             batch = np.zeros((PAGES_AT_ONCE, *shape), kind)
@@ -185,13 +186,14 @@ class ProgrammedPages:
                 batch[: len(contents)] = np.stack(next(columns))
             return batch
 
-        layers = tuple(
-            None
-            if layer is None
-            else LayerKV(*(array((layer.kv_heads, PAGE, layer.head_dim), dtype, filled=index in own) for _ in range(2)))  # type: ignore[arg-type]
-            for index, layer in enumerate(self._shape.layout)
-        )
-        return KvPool(layers, array((PAGE,), np.int32, filled=not local))  # type: ignore[arg-type]
+        def of(layer: CacheLayer, *, filled: bool) -> LayerKV:
+            shape = (layer.kv_heads, slots, layer.head_dim)
+            parts = [array(shape, dtype, filled=filled) for _ in range(2)]
+            return LayerKV(*parts)  # type: ignore[arg-type]  # they become arrays on the device
+
+        kinds = enumerate(self._shape.layout)
+        layers = tuple(None if layer is None else of(layer, filled=index in own) for index, layer in kinds)
+        return KvPool(layers, array((slots,), np.int32, filled=not local))  # type: ignore[arg-type]
 
 
 def _parts(items: Sequence[Any]) -> list[Sequence[Any]]:

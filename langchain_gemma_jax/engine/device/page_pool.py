@@ -15,9 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.engine.base.pages import PageSizes
 from langchain_gemma_jax.kernels.attention import can_attend, vacant
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
-from langchain_gemma_jax.models.seams.kv_cache import AXES, PAGE, KVCache, LayerKV, Layers, PageCounts, abstract_layers
+from langchain_gemma_jax.models.seams.kv_cache import AXES, KVCache, LayerKV, Layers, PageCounts, abstract_layers
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, Recipe
 
@@ -44,14 +45,6 @@ class Tables:
         return KVCache(pool.layers, self.whole, self.local)
 
 
-@dataclass(frozen=True)
-class PageBytes:
-    """The bytes of a page of each kind, in all layers together."""
-
-    whole: int
-    local: int
-
-
 def window_of(layout: CacheLayout) -> int | None:
     """Return the largest window of a local layer; None if every layer is global."""
     return max((layer.window for layer in layout if layer and layer.window is not None), default=None)
@@ -65,13 +58,13 @@ def attends_by_kernel(layout: CacheLayout, recipe: Recipe) -> bool:
 
 
 @lru_cache(maxsize=256)  # called several times for each request
-def page_bytes(layout: CacheLayout, dtype: str) -> PageBytes:
+def page_bytes(layout: CacheLayout, dtype: str, slots: int) -> PageSizes:
     """Return the bytes of the pages."""
-    sums = {True: 4 * PAGE, False: 0}
-    for layer, spec in zip(layout, abstract_layers(layout, PageCounts(1, 1), dtype), strict=True):
+    sums = {True: 4 * slots, False: 0}
+    for layer, spec in zip(layout, abstract_layers(layout, PageCounts(1, 1, slots), dtype), strict=True):
         if layer is not None and spec is not None:
             sums[layer.window is None] += 2 * int(spec.size) * int(spec.dtype.itemsize)
-    return PageBytes(sums[True], sums[False])
+    return PageSizes(sums[True], sums[False])
 
 
 def abstract_pool(layout: CacheLayout, counts: PageCounts, dtype: str) -> KvPool:
@@ -80,7 +73,7 @@ def abstract_pool(layout: CacheLayout, counts: PageCounts, dtype: str) -> KvPool
         None if spec is None else LayerKV(spec, spec)  # type: ignore[arg-type]  # shapes in the place of arrays
         for spec in abstract_layers(layout, counts, dtype)
     )
-    return KvPool(layers, jax.ShapeDtypeStruct((counts.whole, PAGE), jnp.int32))  # type: ignore[arg-type]
+    return KvPool(layers, jax.ShapeDtypeStruct((counts.whole, counts.slots), jnp.int32))  # type: ignore[arg-type]
 
 
 def shardings(where: Placement, tree: Any) -> Any:
@@ -107,11 +100,12 @@ def empty(layout: CacheLayout, counts: PageCounts, recipe: Recipe) -> KvPool:
 
 def note_ids(pool: KvPool, table: jax.Array, tokens: jax.Array, start: jax.Array, count: jax.Array) -> KvPool:
     """Write the ids of a chunk ``[row, token]``, its padding to page 0."""
+    slots = pool.ids.shape[1]
     token = jnp.arange(tokens.shape[1])[None, :]
     at = start[:, None] + token
-    entry = jnp.minimum(at // PAGE, table.shape[1] - 1)
+    entry = jnp.minimum(at // slots, table.shape[1] - 1)
     page = jnp.where(token < count[:, None], jnp.take_along_axis(table, entry, axis=1), 0)
-    ids = pool.ids.at[page, jnp.mod(at, PAGE)].set(tokens, mode="drop")
+    ids = pool.ids.at[page, jnp.mod(at, slots)].set(tokens, mode="drop")
     return KvPool(pool.layers, ids)
 
 

@@ -31,10 +31,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.engine.base.pages import Paging
 from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.knobs import unpacked
-from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables, note_ids
+from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables, note_ids, window_of
 from langchain_gemma_jax.engine.device.sampling import Picked, pick
 from langchain_gemma_jax.kernels.fused_ops import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
@@ -66,6 +67,11 @@ class Shape:
     local_entries: int = 1  # of the local layers' tables
     loop_steps: int = 8
     picks: int = 8  # rows that tokens are picked for at once
+
+    @property
+    def paging(self) -> Paging:
+        """How conversations are cut into pages."""
+        return Paging(self.pages.slots, window_of(self.layout))
 
     @property
     def layout(self) -> CacheLayout:

@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, PAGES_AT_ONCE, Programs, RowSettings, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
-from langchain_gemma_jax.models.seams.kv_cache import PageCounts, pages_for
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.weights import map_specs
@@ -118,13 +118,13 @@ class Signatures:
         return {"copy_pages": (self._some_pages(),), "take_pages": (), "put_pages": (self._contents(),)}[kind]
 
     def _contents(self) -> KvPool:
-        return self._pool_of(PageCounts(PAGES_AT_ONCE, PAGES_AT_ONCE))
+        return self._pool_of(PageCounts(PAGES_AT_ONCE, PAGES_AT_ONCE, self._shape.pages.slots))
 
     def _some_pages(self) -> Tables:
         return Tables(self._ints(PAGES_AT_ONCE), self._ints(PAGES_AT_ONCE))
 
     def _tables(self, rows: int, capacity: int) -> Tables:
-        return Tables(self._ints(rows, pages_for(capacity)), self._ints(rows, self._shape.local_entries))
+        return Tables(self._ints(rows, self._shape.paging.count(capacity)), self._ints(rows, self._shape.local_entries))
 
     def _of_media(self, kind: str, encoder: int, *sizes: int) -> tuple[Any, ...]:
         if kind in ENCODING:

@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
-from langchain_gemma_jax.engine.base.pages import PAGE
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.host.warning_sink import WarningSink
 from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
@@ -209,7 +208,7 @@ class Request:
     def capacity(self) -> int:
         """The tokens that its pages have room for; 0 if it has none."""
         resident = self.on_device.resident
-        return 0 if resident is None else PAGE * len(resident.whole)
+        return 0 if resident is None else resident.slots * len(resident.whole)
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
         """Return the keys of a part of the context, for comparing it with conversations in memory."""

@@ -14,9 +14,10 @@ class Resident:
     """A conversation in memory. A page is its number on the device, or its content in host memory."""
 
     scope: str
+    slots: int  # tokens of a page
     keys: array[int] = field(repr=False)  # of the tokens that are kept, in order; see `prompt.token_keys`
     whole: list[Any] = field(default_factory=list, repr=False)  # pages of the global layers, in order
-    local: dict[int, Any] = field(default_factory=dict, repr=False)  # those of local layers, by position // PAGE
+    local: dict[int, Any] = field(default_factory=dict, repr=False)  # those of local layers, by position // slots
     turns: list[int] = field(default_factory=list)  # lengths before the last whose windows are kept, ascending
     system: int = 0  # the number of leading tokens that are a system prompt; 0: none, or not known
     leased: bool = False  # a running request owns it: others may only share its pages

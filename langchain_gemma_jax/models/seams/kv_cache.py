@@ -57,31 +57,25 @@ class KVCache:
 
 @dataclass(frozen=True)
 class PageCounts:
-    """The number of pages of each kind, page 0 included."""
+    """The number of pages of each kind, page 0 included, and the slots of each."""
 
     whole: int
     local: int
+    slots: int = PAGE
 
     def of(self, layer: CacheLayer) -> int:
         """Return the number of pages of a layer."""
         return self.whole if layer.window is None else self.local
 
 
-def abstract_layers(
-    layout: CacheLayout, counts: PageCounts, dtype: str, page: int = PAGE
-) -> tuple[jax.ShapeDtypeStruct | None, ...]:
+def abstract_layers(layout: CacheLayout, counts: PageCounts, dtype: str) -> tuple[jax.ShapeDtypeStruct | None, ...]:
     """Return the shape of each layer's keys (and values). Allocation and the ledger both use it."""
     return tuple(
         None
         if layer is None
-        else jax.ShapeDtypeStruct((counts.of(layer), layer.kv_heads, page, layer.head_dim), jnp.dtype(dtype))
+        else jax.ShapeDtypeStruct((counts.of(layer), layer.kv_heads, counts.slots, layer.head_dim), jnp.dtype(dtype))
         for layer in layout
     )
-
-
-def pages_for(tokens: int) -> int:
-    """Return the number of pages that hold this number of tokens."""
-    return -(-tokens // PAGE)
 
 
 def allocate(
@@ -101,7 +95,7 @@ def allocate(
     table = jax.device_put(1 + jnp.arange(rows * each, dtype=jnp.int32).reshape(rows, each), device)
     layers = tuple(
         None if spec is None else LayerKV(empty(spec), empty(spec))
-        for spec in abstract_layers(layout, PageCounts(count, count), dtype, page)
+        for spec in abstract_layers(layout, PageCounts(count, count, page), dtype)
     )
     return KVCache(layers, table, jnp.copy(table))
 

@@ -11,7 +11,7 @@ import pytest
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.medium import Picture, Sound
-from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward_apart, logits
+from langchain_gemma_jax.models.gemma.forward import SoftChunk, forward, logits
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from tests.parity.media_models import (
@@ -120,7 +120,7 @@ def test_what_is_heard_is_what_transformers_hears(name, tmp_path):
 def read(model, tokens, soft):
     """The scores before each of the last tokens, where pictures are read in chunks of their own, with padding."""
     config, at, scores = model.config, 0, []
-    caches = (allocate(config.cache_layout, 1, 512, "float32"),)
+    cache = allocate(config.cache_layout, 1, 512, "float32")
     left, pictures = list(tokens[:-1]), iter(soft)
     while at < len(left):
         if left[at] == PICTURE:
@@ -128,14 +128,14 @@ def read(model, tokens, soft):
             padded = np.zeros((1, 80, vectors.shape[1]), np.float32)
             padded[0, : len(vectors)] = vectors
             count, hidden = len(vectors), None
-            hidden, caches = _medium(model, padded, at, count, caches)
+            hidden, cache = _medium(model, padded, at, count, cache)
         else:
             count = 0
             while at + count < len(left) and left[at + count] != PICTURE and count < 16:
                 count += 1
             ids = np.zeros((1, 16), np.int32)
             ids[0, :count] = left[at : at + count]
-            hidden, caches = _text(model, ids, at, count, caches)
+            hidden, cache = _text(model, ids, at, count, cache)
         scores.append(np.asarray(logits(model.params, config, model.recipe, hidden))[0, :count])
         at += count
     return np.concatenate(scores)[-NEW_TOKENS:]
@@ -145,30 +145,30 @@ def _arrays(at, count):
     return jnp.array([at], jnp.int32), jnp.array([count], jnp.int32)
 
 
-def _medium(model, vectors, at, count, caches):
+def _medium(model, vectors, at, count, cache):
     sight = model.encoders.encoders[0].sight
-    return _medium_program(model.config, model.recipe, sight)(model.params, vectors, *_arrays(at, count), caches)
+    return _medium_program(model.config, model.recipe, sight)(model.params, vectors, *_arrays(at, count), cache)
 
 
-@cache
+@lru_cache
 def _medium_program(config, recipe, sight):
     @jax.jit
-    def program(params, vectors, start, count, caches):
+    def program(params, vectors, start, count, cache):
         padding = jnp.zeros(vectors.shape[:2], jnp.int32)
-        return forward_apart(params, config, recipe, padding, start, count, caches, medium=SoftChunk(vectors, sight))
+        return forward(params, config, recipe, padding, start, count, cache, medium=SoftChunk(vectors, sight))
 
     return program
 
 
-def _text(model, ids, at, count, caches):
-    return _text_program(model.config, model.recipe)(model.params, ids, *_arrays(at, count), caches)
+def _text(model, ids, at, count, cache):
+    return _text_program(model.config, model.recipe)(model.params, ids, *_arrays(at, count), cache)
 
 
-@cache
+@lru_cache
 def _text_program(config, recipe):
     @jax.jit
-    def program(params, ids, start, count, caches):
-        return forward_apart(params, config, recipe, ids, start, count, caches)
+    def program(params, ids, start, count, cache):
+        return forward(params, config, recipe, ids, start, count, cache)
 
     return program
 
