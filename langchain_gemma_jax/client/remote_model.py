@@ -106,7 +106,7 @@ class RemoteModel:
     ) -> WireRequest:
         local = self.address.is_local
         told = options_out(options, local=local)
-        said = messages_out(messages, options.media_folders)
+        said = messages_out(messages, options.media_folders or ())
         told["model"] = _place(options.model, local=local)
         if "route" in told:
             told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}

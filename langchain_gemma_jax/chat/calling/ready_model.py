@@ -83,7 +83,7 @@ class ReadyModel:
         from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
         from langchain_gemma_jax.models.seams.media_support import Scan
 
-        access = MediaAccess(options.media_folders, options.allow_urls)
+        access = MediaAccess(tuple(options.media_folders or ()), options.allow_urls)
         apart = self.dialect.media_apart
         ids = tuple(self.tokenizer.encode_text(apart)) if apart else ()
         reader, asked = MediaReader(access), options.pan_and_scan

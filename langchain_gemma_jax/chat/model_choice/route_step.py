@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -33,7 +32,7 @@ def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Mes
     else:
         return options
     step = RouteDecision(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
-    return replace(options, step=step).on_its_model
+    return options.on(step)
 
 
 def escalated(outcome: Outcome) -> Options | None:
@@ -50,9 +49,7 @@ def escalated(outcome: Outcome) -> Options | None:
     else:
         return None
     gave_up = (*step.gave_up, step.size)
-    return replace(
-        options, step=RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)
-    ).on_its_model
+    return options.on(RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up))
 
 
 def may_escalate(options: Options) -> bool:

@@ -5,30 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
 
 from langchain_gemma_jax.chat.answering.messages_out import Chunks
-from langchain_gemma_jax.chat.asking.options import SERVED, SETTINGS, Options, options
+from langchain_gemma_jax.chat.asking.options import SERVED, Options, options
 from langchain_gemma_jax.chat.calling.call import Call
 from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
+from langchain_gemma_jax.settings.table import SETTINGS
 
-_OF_OWNERS = (
-    "dtype",
-    "revision",
-    "weights",
-    "activations",
-    "devices",
-    "replicas",
-    "keep_alive",
-    "guards",
-    "token",
-)  # options of a model, which all callers share
+_OWNED = (*(name for name, setting in SETTINGS.items() if setting.owned), "token")  # all callers share these
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class Caller:
         if asked.trust_remote_code:
             raise InputError("trust_remote_code: nobody has code run in a server. Leave it out.")
         if not self.models.others:
-            for name in _OF_OWNERS:
+            for name in _OWNED:
                 if getattr(asked, name) is not None:
                     raise InputError(f"{name}: whoever runs this server decides about it. Leave it out.")
         route = asked.route
@@ -86,7 +77,7 @@ class Caller:
                 self.models.named(model)
         named = asked.model if route is not None else self.models.named(asked.model)
         scope = f"{self.scope}/{asked.scope}" if self.scope else asked.scope
-        return replace(asked, model=named, scope=scope, timeout=self._left(asked.timeout))
+        return asked.model_copy(update={"model": named, "scope": scope, "timeout": self._left(asked.timeout)})
 
     def _left(self, timeout: float | None) -> float | None:
         """Return the seconds left of a timeout that began when the request's head arrived."""

@@ -19,9 +19,9 @@ from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks
 from langchain_gemma_jax.server.apis.chat_messages import chat_messages
 from langchain_gemma_jax.server.apis.fields import as_object, as_text, as_truth, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import (
+    AS_THEY_ARE,
     EVENTS,
     NO_EFFECT,
-    SAMPLED,
     checked_functions,
     data_event,
     new_id,
@@ -31,7 +31,7 @@ from langchain_gemma_jax.server.apis.openai_parts import (
 
 _KNOWN = {
     "model", "messages", "tools", "tool_choice", "response_format", "stop", "max_tokens", "max_completion_tokens",
-    "n", "stream", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", *SAMPLED, *NO_EFFECT,
+    "n", "stream", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", *AS_THEY_ARE, *NO_EFFECT,
 }  # fmt: skip
 _END = b"data: [DONE]\n\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.chat.asking.setting_checks import MOST_TOKENS, checked_setting
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.settings.table import checked_setting
 
 GOOD = {
     "model": ["google/gemma-3-1b-it", "./a folder"],
@@ -18,7 +18,7 @@ GOOD = {
     "scope": ["", "a tenant"],
     "timeout": [0, 2.5, 2**31 - 1],
     "keep_alive": [0, 300],
-    "max_context": [2, MOST_TOKENS],
+    "max_context": [2, 2**31 - 1],
     "thinking": [True, False],
     "parallel_tool_calls": [True, False],
 }
