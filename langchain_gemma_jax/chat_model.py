@@ -36,7 +36,7 @@ from langchain_gemma_jax.routing.route import AUTO, as_route
 from langchain_gemma_jax.settings.table import SETTINGS, ChatSettings
 
 
-class ChatGemmaJax(BaseChatModel, ChatSettings):
+class ChatGemmaJax(ChatSettings, BaseChatModel):
     """Gemma as a chat model, run by JAX inside this process.
 
         llm = ChatGemmaJax()  # a small embedded model

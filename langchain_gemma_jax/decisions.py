@@ -47,7 +47,7 @@ _QUESTION, _ASKED = "size", "asked"
 _MOST_DIVIDED = 20.0
 
 
-class GemmaDecisionModel(BaseDecisionModel, DialogueSettings):
+class GemmaDecisionModel(DialogueSettings, BaseDecisionModel):
     """Gemma as a model that decides: yes or no, one of several labels, or a level of a scale.
 
         model = GemmaDecisionModel(model="google/gemma-3-1b-it")

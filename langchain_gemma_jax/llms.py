@@ -25,7 +25,7 @@ from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.settings.table import SETTINGS, SamplingSettings, TextSettings
 
 
-class GemmaJaxLLM(BaseLLM, TextSettings, SamplingSettings):
+class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
     r"""Gemma as a model that goes on with a text: base models, and CodeGemma between two texts.
 
         llm = GemmaJaxLLM(model="google/gemma-3-1b-pt", max_tokens=64)

@@ -131,7 +131,7 @@ class SamplingSettings(BaseModel):
 
 
 class ChatSettings(DialogueSettings, SamplingSettings):
-    """Settings of a chat model: all that there are."""
+    """Settings of a chat model, which has the others too."""
 
     logprobs: Annotated[bool | None, Setting()] = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
