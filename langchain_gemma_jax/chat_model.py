@@ -44,7 +44,7 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         llm.invoke("What is the capital of France?").text
 
     Making one is nearly free. The model is loaded when it is first used, once per process for any number of these
-    objects, threads and event loops. Every setting of ``ChatSettings`` can also be given with a call:
+    objects, threads and event loops. Its settings, which docs/settings.md lists, can also be given with a call:
     ``llm.invoke("Hello", temperature=0, model="./my-gemma")``. Arguments that mean nothing here are named in an
     ``UnknownOptionWarning``.
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from langchain_gemma_jax.dialects import NAMES
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
+from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, WEIGHTS, HowToLoad
 from langchain_gemma_jax.routing.route import Sizes
 from langchain_gemma_jax.settings import checks
 
@@ -44,17 +45,15 @@ class ModelSettings(BaseModel):
     "torchax:...", or "auto" with a ``route``. Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m"."""
     dtype: Annotated[
         str | None,
-        Setting(checks.one_of("bfloat16", "float32", "float16"), elsewhere=("torch_dtype",), owned=True),
+        Setting(checks.one_of(*ITEM_BYTES), elsewhere=("torch_dtype",), owned=True),
     ] = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: Annotated[
         str | None,
-        Setting(checks.one_of("int8", "int4"), elsewhere=("quantization", "quantization_config"), owned=True),
+        Setting(checks.one_of(*WEIGHTS), elsewhere=("quantization", "quantization_config"), owned=True),
     ] = None
     """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
-    activations: Annotated[
-        str | None, Setting(checks.one_of("float32", "int8", none="what is fastest"), owned=True)
-    ] = None
+    activations: Annotated[str | None, Setting(checks.one_of(*ACTIVATIONS, none="what is fastest"), owned=True)] = None
     """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
     revision: Annotated[str | None, Setting(checks.text, owned=True)] = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""

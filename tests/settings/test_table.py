@@ -12,6 +12,8 @@ from langchain_gemma_jax import ChatGemmaJax, GemmaJaxEmbeddings, GemmaJaxLLM, I
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.decisions import GemmaDecisionModel
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.models.configuration import how_to_load
+from langchain_gemma_jax.models.packed import activations, quantise
 from langchain_gemma_jax.settings.table import SAMPLED, SETTINGS, ChatSettings, checked_setting
 from scripts.settings_page import PAGE, written
 
@@ -75,6 +77,10 @@ def test_a_setting_has_a_check_and_a_documentation():
         assert (setting.check is None) == (name in SAMPLED), f"{name}: one of both, Setting or Sampling, checks it"
         assert ChatSettings.model_fields[name].description, name
     assert set(SAMPLED) <= {field.name for field in fields(Sampling)}
+
+
+def test_loading_takes_what_the_table_allows():
+    assert (quantise.WEIGHTS, activations.ACTIVATIONS) == (how_to_load.WEIGHTS, how_to_load.ACTIVATIONS)
 
 
 def test_a_name_is_of_one_setting():

@@ -13,8 +13,8 @@ from langchain_gemma_jax.cli.terminal.arguments import Verbs, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.how_to_load import WEIGHTS
 
-WEIGHTS = ("int8", "int4")
 MOST_BYTES = 1 << 24  # of a text
 
 

@@ -7,6 +7,8 @@ from typing import Any, TypedDict, cast
 
 from langchain_gemma_jax.errors import InputError
 
+WEIGHTS, ACTIVATIONS = ("int8", "int4"), ("float32", "int8")  # what those fields may be
+
 
 class LoadOptions(TypedDict, total=False):
     """The fields of ``HowToLoad`` as arguments of a call."""
