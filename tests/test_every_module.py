@@ -182,7 +182,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "interruptible": ("interrupt", "what Ctrl-C stops"),
     "self_test": ("doctor", "the doctor's own try"),
     "terminal.arguments": ("verbs", "command lines, and what is said of wrong ones"),
-    "terminal.setting_options": ("verbs", "settings as options of verbs"),
     "terminal.output": ("verbs", "text for terminals, pipes and files"),
     "mcp_server": ("verbs", "tools of a server, in a chat"),
     "python_file": ("verbs", "tools of a file, in a chat"),
