@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from langchain_gemma_jax.dialects import NAMES
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
-from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, WEIGHTS, HowToLoad
+from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, DTYPES, WEIGHTS, HowToLoad
 from langchain_gemma_jax.routing.route import Sizes
 from langchain_gemma_jax.settings import checks
 
@@ -45,7 +44,7 @@ class ModelSettings(BaseModel):
     "torchax:...", or "auto" with a ``route``. Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m"."""
     dtype: Annotated[
         str | None,
-        Setting(checks.one_of(*ITEM_BYTES), elsewhere=("torch_dtype",), owned=True),
+        Setting(checks.one_of(*DTYPES), elsewhere=("torch_dtype",), owned=True),
     ] = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: Annotated[

@@ -36,7 +36,7 @@ def test_they_are_read_as_the_values_that_they_are(parser):
         (["--temperature", "hot"], "--temperature: expected a number from 0 to 100, found 'hot'$"),
         (["--timeout", "-1"], "--timeout: expected seconds from 0 to 2[*][*]31, found '-1'$"),
         (["--devices", "all"], "--devices: expected a whole number of devices from 1, or \"auto\", found 'all'$"),
-        (["--dtype", "int8"], "--dtype: expected one of float32, bfloat16, float16, found 'int8'$"),
+        (["--dtype", "int8"], "--dtype: expected one of bfloat16, float32, float16, found 'int8'$"),
         (["--max-token", "1"], "no option '--max-token'. Did you mean '--max-tokens'"),
     ],
 )

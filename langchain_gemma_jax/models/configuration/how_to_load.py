@@ -7,7 +7,9 @@ from typing import Any, TypedDict, cast
 
 from langchain_gemma_jax.errors import InputError
 
-WEIGHTS, ACTIVATIONS = ("int8", "int4"), ("float32", "int8")  # what those fields may be
+DTYPES = ("bfloat16", "float32", "float16")
+WEIGHTS = ("int8", "int4")
+ACTIVATIONS = ("float32", "int8")
 
 
 class LoadOptions(TypedDict, total=False):
