@@ -42,14 +42,10 @@ class ModelSettings(BaseModel):
     ] = Field(default_factory=str)  # for type checkers: __init__ always says which
     """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
     "torchax:...", or "auto" with a ``route``. Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m"."""
-    dtype: Annotated[
-        str | None,
-        Setting(checks.one_of(*DTYPES), elsewhere=("torch_dtype",), owned=True),
-    ] = None
+    dtype: Annotated[str | None, Setting(checks.one_of(*DTYPES), elsewhere=("torch_dtype",), owned=True)] = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: Annotated[
-        str | None,
-        Setting(checks.one_of(*WEIGHTS), elsewhere=("quantization", "quantization_config"), owned=True),
+        str | None, Setting(checks.one_of(*WEIGHTS), elsewhere=("quantization", "quantization_config"), owned=True)
     ] = None
     """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
     activations: Annotated[str | None, Setting(checks.one_of(*ACTIVATIONS, none="what is fastest"), owned=True)] = None
@@ -68,8 +64,7 @@ class TextSettings(ModelSettings):
     """Settings of every model that reads text in a context."""
 
     devices: Annotated[
-        int | str | None,
-        Setting(checks.device_count, elsewhere=("tensor_parallel_size",), unit="count", owned=True),
+        int | str | None, Setting(checks.device_count, elsewhere=("tensor_parallel_size",), unit="count", owned=True)
     ] = None
     """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
     max_context: Annotated[
