@@ -63,16 +63,18 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
     return grammar_for((), "none", True, dialect) if dialect.opener_is_control else None
 
 
-def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | None) -> None:
-    """Check, without a model, that calls of tools in OpenAI's form can be promised; warn of what cannot be.
+def check_bound(forms: Sequence[Mapping[str, Any]], tools: Sequence[Tool], choice: str, dialect: str | None) -> None:
+    """Check, without a model, that calls of tools can be promised; warn of what cannot be.
+
+    ``forms``: the same tools in OpenAI's form, which say how strict they are.
 
     Raises:
         SchemaError: a tool is strict, and calls of it cannot be promised. InputError: a name cannot be written.
     """
-    demanding = [Tool.of(form) for form in forms if own_strictness(form)]
+    demanding = [tool for form, tool in zip(forms, tools, strict=True) if own_strictness(form)]
     check_tools(demanding, "auto", dialect, lenient=False)
     strict = strictness(forms)
-    unpromised = check_tools([Tool.of(form) for form in forms], choice, dialect, lenient=strict is not True)
+    unpromised = check_tools(tools, choice, dialect, lenient=strict is not True)
     if unpromised and strict is None:
         shown = "; ".join(unpromised[:_SHOWN]) + (
             f"; and {more} more" if (more := len(unpromised) - _SHOWN) > 0 else ""

@@ -71,7 +71,7 @@ class Results:
         else:
             if got < len(tokens):
                 runner.draw_again(request)
-            postprocess.draft(request, request.progress.context[len(request.asked.prompt) + before :])
+            postprocess.draft(request)
 
     def _count(self, new: NewTokens, got: int) -> None:
         """Count the tokens that a request took, and the accepted ones of its draft."""
