@@ -133,7 +133,7 @@ def test_text_beside_an_image_is_encoded_as_its_processor_does():
     placed = PlacedMedium((7,), (8, 8), (9,), b"x", {})
     encoded_prompt = prompt.encode(Spy(), placing=lambda _: [("image", placed)])
     assert told == ["user\n\n\n", "\n\nWhat is this?\n\n", "\n\n", "\n", "model\n"]
-    assert encoded_prompt.ids == (1, 1, 2, 7, 8, 8, 9, 2, 7, 8, 8, 9, 2, 1, 2, 1, 2)
+    assert tuple(encoded_prompt.ids) == (1, 1, 2, 7, 8, 8, 9, 2, 7, 8, 8, 9, 2, 1, 2, 1, 2)
     assert [(at, kind) for at, kind, _ in encoded_prompt.media] == [(4, "image"), (9, "image")]
 
 

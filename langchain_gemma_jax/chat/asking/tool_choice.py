@@ -6,7 +6,7 @@ import operator
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_
 from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_schema, with_tight_members
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
 from langchain_gemma_jax.stopping import looking
 
@@ -26,21 +27,35 @@ _DECLARING = {"input_schema", "parameters", "properties", "function"}  # keys th
 _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
+class BoundTools(tuple[Tool, ...]):  # noqa: SLOT001  a tuple has no room for slots
+    """Tools as chat formats take them, and the grammars that were made of them: both once for each binding.
+
+    Only whoever has bound the tools has them, so the time of a call says nothing of anybody else's.
+    """
+
+    grammars: dict[object, Grammar]
+
+    def __new__(cls, tools: Iterable[Tool] = ()) -> Self:
+        made = super().__new__(cls, tools)
+        made.grammars = {}
+        return made
+
+
 class FormedTools(list[dict[str, Any]]):
-    """Tools in OpenAI's form, with the ones that chat formats take: bound to a model, they are converted once."""
+    """Tools in OpenAI's form, as they are bound to a model; with the ones that chat formats take."""
 
     def __init__(self, pairs: Iterable[tuple[dict[str, Any], Tool]]) -> None:
-        self._pairs = tuple(pairs)
-        super().__init__(form for form, _ in self._pairs)
+        forms, tools = zip(*pairs, strict=True) if (pairs := tuple(pairs)) else ((), ())
+        self._forms, self._tools = forms, BoundTools(tools)
+        super().__init__(forms)
 
     def __reduce__(self) -> tuple[type[list[Any]], tuple[list[dict[str, Any]]]]:
         return list, (list(self),)  # a copy may be changed
 
     @property
-    def tools(self) -> tuple[Tool, ...] | None:
+    def tools(self) -> BoundTools | None:
         """The tools as chat formats take them. None: the list was changed."""
-        same = len(self) == len(self._pairs) and all(map(operator.is_, self, (form for form, _ in self._pairs)))
-        return tuple(tool for _, tool in self._pairs) if same else None
+        return self._tools if len(self) == len(self._forms) and all(map(operator.is_, self, self._forms)) else None
 
 
 def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> FormedTools:
@@ -57,14 +72,14 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> Fo
     return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(looking(tools, 16)))
 
 
-def checked_tools(tools: object) -> tuple[Tool, ...]:
+def checked_tools(tools: object) -> BoundTools:
     """Return tools of any form as chat formats take them.
 
     Raises:
         InputError: a tool is of no form that is known, or two tools have the same name.
     """
     known = tools.tools if isinstance(tools, FormedTools) else None
-    return openai_tools(cast("Iterable[ToolLike]", tools)).tools or () if known is None else known
+    return openai_tools(cast("Iterable[ToolLike]", tools)).tools or BoundTools() if known is None else known
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:

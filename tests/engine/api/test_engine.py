@@ -84,7 +84,7 @@ WRONG_PROMPTS = {
     "a bool array": (np.ones(3, bool), ""),
     "negative": ([5, -1], "found -1"),
     "the vocabulary's size": ([320], "from 0 to 319, found 320"),
-    "huge": ([BIG], f"found {BIG}|too large|out of range"),
+    "huge": ([BIG], f"found {BIG}|too big|too large|out of range"),
     "very negative": ([-BIG], f"found {-BIG}|too large"),
     "very huge": ([10**400], "too big|too large|out of range"),
     "a str": ("abc", "found str"),
