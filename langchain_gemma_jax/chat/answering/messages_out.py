@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
@@ -86,7 +85,7 @@ class Chunks:
         return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
 
     def _chunks(self, events: Iterable[Event]) -> list[AIMessageChunk]:
-        return list(chain.from_iterable(map(self._of_event, merged(events))))
+        return [chunk for event in merged(events) for chunk in self._of_event(event)]
 
     def _of_event(self, event: Event) -> Sequence[AIMessageChunk]:
         match event:
@@ -132,13 +131,15 @@ class Chunks:
         return self._chunk(dict(part), tool_call_chunks=[part])
 
     def _chunk(self, block: dict[str, Any] | None = None, *, content: str = "", **fields: Any) -> AIMessageChunk:
-        metadata = with_logprobs(fields.pop("response_metadata", {}), self._logprobs)
-        self._logprobs.clear()
+        if self._logprobs:
+            fields["response_metadata"] = with_logprobs(fields.get("response_metadata", {}), self._logprobs)
+            self._logprobs.clear()
         if not self._as_blocks:
-            return AIMessageChunk(content=content, response_metadata=metadata, **fields)
+            return AIMessageChunk(content=content, **fields)
         # Blocks with one index become one block, whatever they are.
         blocks: list[str | dict[str, Any]] = [] if block is None else [block | {"index": self._block}]
-        return AIMessageChunk(content=blocks, response_metadata=metadata | {"output_version": "v1"}, **fields)
+        fields["response_metadata"] = {**fields.get("response_metadata", {}), "output_version": "v1"}
+        return AIMessageChunk(content=blocks, **fields)
 
 
 def unrepairable(text: str) -> str:

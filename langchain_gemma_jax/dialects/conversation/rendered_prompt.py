@@ -202,7 +202,7 @@ class _Runs:
     def done(self) -> array[int]:
         """Return all the ids so far. Text that follows is encoded separately."""
         if self._run:
-            self._ids.extend(iter(self._tokenizer.encode_text("".join(self._run))))
+            self._ids.fromlist(self._tokenizer.encode_text("".join(self._run)))
             self._run.clear()
             if self._counted is not None:
                 self._counted(len(self._ids))
