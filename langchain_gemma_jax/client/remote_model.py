@@ -60,7 +60,8 @@ class RemoteModel:
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, shown: Shown[T]
     ) -> Generator[T, None, None]:
         """Yield an answer in the caller's form, as it arrives."""
-        with closing(ask(self._asked("stream", messages, options, clock))) as told:
+        asked = self._asked("stream", messages, options, clock)
+        with closing(ask(asked)) as told:
             try:
                 for each in told:
                     yield from shown_in(self._as_named(each, options), shown)

@@ -80,8 +80,8 @@ class KvStore:
 
         ``reuse``: the plan. It is made anew if anything came or went since, such as to make room for encoders.
         """
-        reuse = self._bring_back(request, self._current(request, reuse))
         asked, progress = request.asked, request.progress
+        reuse = self._bring_back(request, self.index.renewed(reuse, request.keys(), asked.scope))
         wanted = self._wanted(request)
         resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
@@ -248,24 +248,10 @@ class KvStore:
         """Return the policy with the budget limited to the device's room, so that shares are shares of real memory."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
-    def _current(self, request: Request, reuse: Reuse) -> Reuse:
-        """Return a plan if nothing changed since; else a new one."""
-        return reuse if self.index.is_as_planned(reuse) else self.plan(request)
-
     def _bring_back(self, request: Request, reuse: Reuse) -> Reuse:
         """Fetch a conversation from host memory or disk, if that is faster than reading it; return the plan now."""
-        if self.host_store.nbytes:
-            self._bring_back_from_host(request, reuse.length)
-            reuse = self._current(request, reuse)
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            scope = request.asked.scope
-            if found.length > reuse.length and self._make_room(self.held.bytes_for(found.capacity), scope):
-                self.disk_store.place(found, scope)
-        return self._current(request, reuse)
-
-    def _bring_back_from_host(self, request: Request, have: int) -> None:
-        scope = request.asked.scope
-        found = self.host_store.find(request.keys(), scope, have, self.index.rings)
+        keys, scope = request.keys(), request.asked.scope
+        found = self.host_store.find(keys, scope, reuse.length, self.index.rings) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
         if (
             found is not None
@@ -274,6 +260,16 @@ class KvStore:
         ):
             self.index.add(self.host_store.fetch(found))
             self.held.changed = True
+        reuse = self.index.renewed(reuse, keys, scope)
+        read = None if self.disk_store is None else self.disk_store.arrived(request)
+        if (
+            self.disk_store is not None
+            and read is not None
+            and read.length > reuse.length
+            and self._make_room(self.held.bytes_for(read.capacity), scope)
+        ):
+            self.disk_store.place(read, scope)
+        return self.index.renewed(reuse, keys, scope)
 
     def _used_elsewhere(self) -> int:
         return sum(store.held.nbytes() for store in self.shared.others())

@@ -79,7 +79,7 @@ class Reuse:
     in_place: bool = False  # continue the source itself, cut to `length`; otherwise a copy of its first `length` tokens
     snapshot: Snapshot | None = None  # the rings to continue with; its `end` is `length`; None: the source's own
     lost: str = ""  # the reason why `length` is less than `common`
-    planned_at: int = field(default=0, compare=False, repr=False)  # by the index's clock: see `is_as_planned`
+    planned_at: int = field(default=0, compare=False, repr=False)  # by the index's clock: see `renewed`
 
 
 def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
@@ -180,9 +180,9 @@ class PrefixIndex:
         resident.snapshots.remove(snapshot)
         self._clock += 1
 
-    def is_as_planned(self, reuse: Reuse) -> bool:
-        """Return True if nothing was added, removed, changed or used since a plan was made."""
-        return reuse.planned_at == self._clock
+    def renewed(self, reuse: Reuse, keys: Sequence[int], scope: str) -> Reuse:
+        """Return a plan as it is, if nothing was added, removed, changed or used since; else a new one."""
+        return reuse if reuse.planned_at == self._clock else self.plan(keys, scope)
 
     def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """Return the longest prefix of a prompt that can be reused. This changes nothing.

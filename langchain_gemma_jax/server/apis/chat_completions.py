@@ -93,8 +93,8 @@ async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _stream(begun: CallStart, head: dict[str, Any], *, usage: bool) -> AsyncGenerator[bytes, None]:
-    first = True
-    async with aclosing(astream(begun, Chunks(as_blocks=False))) as told:
+    first, chunks = True, Chunks(as_blocks=False)
+    async with aclosing(astream(begun, chunks)) as told:
         async for chunk in told:
             delta = ({"role": "assistant", "content": ""} if first else {}) | _delta(chunk)
             first = False

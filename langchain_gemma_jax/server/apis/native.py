@@ -47,7 +47,7 @@ class NativeForm:
 
 
 @dataclass(frozen=True)
-class Sent:
+class NativeRequest:
     """What a client sent, read and checked."""
 
     body: dict[str, Any]
@@ -74,7 +74,7 @@ class Native:
         warning_sink.set(heard.append)  # in this thread's copy of the context
         messages = messages_in(body.get("messages"))
         asked = caller.checked(options_in(body.get("options")))
-        return _lines(heard, self._begin(Sent(body, messages, asked, caller)))
+        return _lines(heard, self._begin(NativeRequest(body, messages, asked, caller)))
 
 
 async def _lines(heard: deque[Warning], told: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[bytes, None]:
@@ -88,7 +88,7 @@ async def _lines(heard: deque[Warning], told: AsyncGenerator[dict[str, Any], Non
 CALLS = ("answer", "stream", "count", "tokens")
 
 
-def _answer(sent: Sent) -> AsyncGenerator[dict[str, Any], None]:
+def _answer(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
     return _whole(sent.caller.begin(sent.messages, sent.asked))
 
 
@@ -96,15 +96,15 @@ async def _whole(begun: CallStart) -> AsyncGenerator[dict[str, Any], None]:
     yield whole_out(await awhole_answer(begun))
 
 
-def _stream(sent: Sent) -> AsyncGenerator[dict[str, Any], None]:
+def _stream(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
     return astream(sent.caller.begin(sent.messages, sent.asked), WireParts())
 
 
-def _count(sent: Sent) -> AsyncGenerator[dict[str, Any], None]:
+def _count(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
     return _found("tokens", partial(count_tokens, sent.messages, sent.asked), sent.asked)
 
 
-def _tokens(sent: Sent) -> AsyncGenerator[dict[str, Any], None]:
+def _tokens(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
     return _found("ids", partial(token_ids, _text(sent.body, "text"), sent.asked), sent.asked)
 
 
