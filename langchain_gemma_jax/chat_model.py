@@ -18,20 +18,19 @@ from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.ancestry import refuse_at_the_end
-from langchain_gemma_jax.chat.answering.messages_out import generation, result
-from langchain_gemma_jax.chat.answering.protocol_events import understood
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, generation, result
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents, understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
 from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
 from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
 from langchain_gemma_jax.chat.asking.options import Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
-from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
+from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, checked_tools, openai_tools, plain_choice
 from langchain_gemma_jax.chat.asking.tracing import tracing_params
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
 from langchain_gemma_jax.chat.calling.starting import called_together, clock_of
-from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.routing.route import AUTO, as_route
 from langchain_gemma_jax.settings.table import SETTINGS, ChatSettings
 
@@ -128,8 +127,8 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
-        yield from map(generation, self._answerer().chunks(messages, options, clock, as_blocks=as_blocks))
+        chunks = Chunks(as_blocks=self.output_version == "v1")
+        yield from map(generation, self._answerer().stream(messages, options, clock_of(self, options), chunks))
 
     async def _astream(
         self,
@@ -139,10 +138,10 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
-        coming = self._answerer().achunks(messages, options, clock, as_blocks=as_blocks)
-        async with aclosing(coming) as chunks:
-            async for chunk in chunks:
+        chunks = Chunks(as_blocks=self.output_version == "v1")
+        coming = self._answerer().astream(messages, options, clock_of(self, options), chunks)
+        async with aclosing(coming) as found:
+            async for chunk in found:
                 yield generation(chunk)
 
     # LangChain's newest streams take events, if a model has them, and else make them of chunks.
@@ -159,13 +158,15 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> Iterator[dict[str, Any]]:
         options = self._options(stop, given)
-        return self._answerer().events(messages, options, clock_of(self, options), _message_id(run_manager))
+        shown = ProtocolEvents(_message_id(run_manager))
+        return self._answerer().stream(messages, options, clock_of(self, options), shown)
 
     def _aevents(
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> AsyncGenerator[dict[str, Any], None]:
         options = self._options(stop, given)
-        return self._answerer().aevents(messages, options, clock_of(self, options), _message_id(run_manager))
+        shown = ProtocolEvents(_message_id(run_manager))
+        return self._answerer().astream(messages, options, clock_of(self, options), shown)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
@@ -203,8 +204,9 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
             SchemaError: a schema is malformed, or is strict and asks what a grammar cannot promise. It says where.
         """
         formed = openai_tools(tools, strict=self.strict if strict is None else strict)
-        choice = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
-        check_bound(formed, choice, self.dialect)
+        bound = checked_tools(formed)
+        choice = plain_choice(tool_choice, [tool.name for tool in bound])
+        check_bound(formed, bound, choice, self.dialect)
         check_answer(checked_format(kwargs.get("response_format")))
         if tool_choice is not None:
             kwargs["tool_choice"] = choice
@@ -244,11 +246,12 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         asked = Structure(schema, method, strict)
         tool = None
         if method == "function_calling":
-            (formed,) = openai_tools([schema], strict=strict)
-            tool = formed["function"]["name"]
-            check_tools([Tool.of(formed)], tool, self.dialect, lenient=strict is False)
+            formed = openai_tools([schema], strict=strict)
+            (asked_tool,) = checked_tools(formed)
+            tool = asked_tool.name
+            check_tools([asked_tool], tool, self.dialect, lenient=strict is False)
             kwargs = {"parallel_tool_calls": False} | kwargs
-            model = self.bind_tools([formed], tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
+            model = self.bind_tools(formed, tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
         else:
             check_answer(checked_format(asked.response_format))
             model = self.bind(response_format=asked.response_format, ls_structured_output_format=asked.told, **kwargs)

@@ -26,6 +26,9 @@ from tests.serving import serving
 ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
+    "test_once.test_bound_tools_are_converted_once": "a server gets tools with each request",
+    "test_once.test_settings_are_checked_once": "the client and the server check, once each",
+    "test_once.test_an_admission_takes_one_plan": "one process is enough",
     "test_media.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_gemma_jax import ChatGemmaJax
-from langchain_gemma_jax.chat.history.generated_ids import digests
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.history.media_in import MediaMemory
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.dialects import MediaPart, Message
@@ -133,7 +133,7 @@ def test_text_beside_an_image_is_encoded_as_its_processor_does():
     placed = PlacedMedium((7,), (8, 8), (9,), b"x", {})
     encoded_prompt = prompt.encode(Spy(), placing=lambda _: [("image", placed)])
     assert told == ["user\n\n\n", "\n\nWhat is this?\n\n", "\n\n", "\n", "model\n"]
-    assert encoded_prompt.ids == (1, 1, 2, 7, 8, 8, 9, 2, 7, 8, 8, 9, 2, 1, 2, 1, 2)
+    assert tuple(encoded_prompt.ids) == (1, 1, 2, 7, 8, 8, 9, 2, 7, 8, 8, 9, 2, 1, 2, 1, 2)
     assert [(at, kind) for at, kind, _ in encoded_prompt.media] == [(4, "image"), (9, "image")]
 
 
@@ -248,10 +248,10 @@ def test_an_answer_about_one_image_is_not_taken_for_one_about_another(seeing):
     """Answers come back as the ids that they were; which answer it was depends on the image, too."""
     model, _ = seeing("A.<turn|>")
     first = model.invoke([HumanMessage([IMAGE])])
-    one, other = (list(digests("", "gemma4", conversation([HumanMessage([image]), first]))) for image in (IMAGE, OTHER))
+    one, other = (History("", conversation([HumanMessage([image]), first])).digests for image in (IMAGE, OTHER))
     assert one[0] != other[0]
     assert one[1] != other[1]
-    again = list(digests("", "gemma4", conversation([HumanMessage([dict(IMAGE)]), first])))
+    again = History("", conversation([HumanMessage([dict(IMAGE)]), first])).digests
     assert again == one
 
 

@@ -209,7 +209,7 @@ def test_a_body_is_bounded(says):
 def hostile(seed: int) -> tuple[str, bytes]:
     """A path, and a body that is malformed in one of many ways."""
     draw = random.Random(seed)
-    native = [PATH + what for what in ("answer", "stream", "events", "tokens")]
+    native = [PATH + what for what in ("answer", "stream", "count", "tokens")]
     path = draw.choice([*PUBLIC, *native, f"{MESSAGES}/count_tokens"])
     own = {
         "messages": [{"type": "human", "content": "Hi"}, {"type": "ai", "tool_calls": [{"name": "a", "args": {}}]}],

@@ -11,13 +11,14 @@ from typing import cast
 from pydantic import ConfigDict
 
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
+from langchain_gemma_jax.chat.asking.recommended import recommended_sampling
 from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
 from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
 from langchain_gemma_jax.config import SERVER_OFF, default_api_key, default_model, default_server, names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
 from langchain_gemma_jax.engine.base.sampling_options import FrozenBias, Sampling
 from langchain_gemma_jax.engine.host.users_line import users_line
-from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
+from langchain_gemma_jax.errors import CheckpointError, GemmaJaxError, HubError, InputError
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.routing import Route
@@ -49,7 +50,6 @@ _ELSEWHERE = {  # names in other packages, and ours
 }
 _NAMES_OF_MODELS = {"model", "repo", "repository", "checkpoint", "ckpt", "pretrained", "weights", "llm"}
 _NOT_OF_MODELS = {"kwargs", "provider", "type", "class", "config"}
-_DEFAULTS_READ = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")  # of a generation_config.json
 
 
 class UnknownOptionWarning(UserWarning):
@@ -99,14 +99,14 @@ class Options(ChatSettings):
         """Return the sampling settings: those given, and for the rest those that the checkpoint's authors recommend.
 
         Raises:
-            InputError: a setting that was given is not possible. ConfigError: one of the checkpoint's is not.
+            ConfigError: a setting of the checkpoint's is not possible. Those that were given are checked.
         """
-        recommended = _recommended(defaults)
-        try:
-            Sampling(**recommended)  # type: ignore[arg-type]
-        except InputError as error:
-            raise ConfigError(f"{name}, generation_config.json: {error} Repair the file.") from error
-        return Sampling(**{**recommended, **self.sampled})  # type: ignore[arg-type]
+        given = dict(self.sampled)
+        if "stop" in given:
+            given["stop"] = tuple(cast("Sequence[str]", given["stop"]))
+        if "logit_bias" in given:
+            given["logit_bias"] = FrozenBias(cast("Mapping[int, float]", given["logit_bias"]))
+        return recommended_sampling(defaults, name).with_checked(**given)
 
 
 _UNSET = {name: field.default for name, field in Options.model_fields.items()}
@@ -242,12 +242,3 @@ def name_source(error: GemmaJaxError, model: str) -> None:
     """Add to the error of a model that cannot be loaded that the environment names it, if it does."""
     if isinstance(error, InputError | CheckpointError | HubError) and names_by_default(model):
         error.args = (f"{error} The environment variable GEMMA_JAX_MODEL names this model.", *error.args[1:])
-
-
-def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings that a ``generation_config.json`` recommends: without ``do_sample``, the length alone."""
-    length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
-    if defaults.get("do_sample") is not True:
-        return length
-    found = length | {name: defaults[name] for name in _DEFAULTS_READ if defaults.get(name) is not None}
-    return {"temperature": 1.0} | found

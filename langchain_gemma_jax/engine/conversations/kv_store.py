@@ -61,22 +61,27 @@ class KvStore:
 
     # Requests.
 
-    def awaits(self, request: Request) -> bool:
+    def plan(self, request: Request) -> Reuse:
+        """Return the part of a request's context that is on the device. An admission needs one plan."""
+        return self.index.plan(request.keys(), request.asked.scope)
+
+    def awaits(self, request: Request, reuse: Reuse) -> bool:
         """Return True while the beginning of a request's context is being read from disk. Other requests may go on."""
         if self.disk_store is None:
             return False
 
         def have() -> int:
-            keys, scope = request.keys(), request.asked.scope
-            return max(self.index.plan(keys, scope).length, self.host_store.reach(keys, scope, self.index.rings))
+            return max(reuse.length, self.host_store.reach(request.keys(), request.asked.scope, self.index.rings))
 
         return self.disk_store.awaits(request, self._wanted(request), have)
 
-    def take(self, request: Request) -> bool:
-        """Give a request a conversation with as much of its context as is kept. False: there is no room now."""
-        self._bring_back(request)
+    def take(self, request: Request, reuse: Reuse) -> bool:
+        """Give a request a conversation with as much of its context as is kept. False: there is no room now.
+
+        ``reuse``: the plan. It is made anew if anything came or went since, such as to make room for encoders.
+        """
         asked, progress = request.asked, request.progress
-        reuse = self.index.plan(request.keys(), asked.scope)
+        reuse = self._bring_back(request, self.index.renewed(reuse, request.keys(), asked.scope))
         wanted = self._wanted(request)
         resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
@@ -243,20 +248,10 @@ class KvStore:
         """Return the policy with the budget limited to the device's room, so that shares are shares of real memory."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
-    def _bring_back(self, request: Request) -> None:
-        """Fetch a conversation from host memory or disk, if that is faster than reading it again."""
-        if self.host_store.nbytes:
-            self._bring_back_from_host(request)
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            scope = request.asked.scope
-            have = self.index.plan(request.keys(), scope).length
-            if found.length > have and self._make_room(self.held.bytes_for(found.capacity), scope):
-                self.disk_store.place(found, scope)
-
-    def _bring_back_from_host(self, request: Request) -> None:
-        scope = request.asked.scope
-        have = self.index.plan(request.keys(), scope).length
-        found = self.host_store.find(request.keys(), scope, have, self.index.rings)
+    def _bring_back(self, request: Request, reuse: Reuse) -> Reuse:
+        """Fetch a conversation from host memory or disk, if that is faster than reading it; return the plan now."""
+        keys, scope = request.keys(), request.asked.scope
+        found = self.host_store.find(keys, scope, reuse.length, self.index.rings) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
         if (
             found is not None
@@ -265,6 +260,16 @@ class KvStore:
         ):
             self.index.add(self.host_store.fetch(found))
             self.held.changed = True
+        reuse = self.index.renewed(reuse, keys, scope)
+        read = None if self.disk_store is None else self.disk_store.arrived(request)
+        if (
+            self.disk_store is not None
+            and read is not None
+            and read.length > reuse.length
+            and self._make_room(self.held.bytes_for(read.capacity), scope)
+        ):
+            self.disk_store.place(read, scope)
+        return self.index.renewed(reuse, keys, scope)
 
     def _used_elsewhere(self) -> int:
         return sum(store.held.nbytes() for store in self.shared.others())

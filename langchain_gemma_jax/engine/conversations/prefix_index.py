@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
@@ -79,6 +79,7 @@ class Reuse:
     in_place: bool = False  # continue the source itself, cut to `length`; otherwise a copy of its first `length` tokens
     snapshot: Snapshot | None = None  # the rings to continue with; its `end` is `length`; None: the source's own
     lost: str = ""  # the reason why `length` is less than `common`
+    planned_at: int = field(default=0, compare=False, repr=False)  # by the index's clock: see `renewed`
 
 
 def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
@@ -103,7 +104,7 @@ class PrefixIndex:
     def __init__(self, rings: Rings) -> None:
         self.rings = rings
         self._scopes: dict[str, dict[Resident, None]] = {}
-        self._clock = 0
+        self._clock = 0  # goes on with each use and each change
 
     @property
     def residents(self) -> list[Resident]:
@@ -124,6 +125,7 @@ class PrefixIndex:
         del members[resident]
         if not members:
             del self._scopes[resident.scope]
+        self._clock += 1
 
     def touch(self, resident: Resident) -> None:
         """Mark a resident as just used, if only as the source of a copy."""
@@ -153,6 +155,7 @@ class PrefixIndex:
                 f"a resident of {len(resident.keys)} tokens cannot be cut to {length}: its rings hold {end} tokens and"
                 f" were written up to {written} ({self.rings}). Cut to what plan() or Rings.reach() gives."
             )
+        self._clock += 1
         del resident.keys[length:]
         resident.written = written
         resident.system = min(resident.system, length)
@@ -170,10 +173,16 @@ class PrefixIndex:
         at = bisect_left(resident.snapshots, end, key=lambda kept: kept.end)
         same = at < len(resident.snapshots) and resident.snapshots[at].end == end
         resident.snapshots[at : at + same] = [snapshot]
+        self._clock += 1
 
     def drop_snapshot(self, resident: Resident, snapshot: Snapshot) -> None:
         self._known(resident)
         resident.snapshots.remove(snapshot)
+        self._clock += 1
+
+    def renewed(self, reuse: Reuse, keys: Sequence[int], scope: str) -> Reuse:
+        """Return a plan as it is, if nothing was added, removed, changed or used since; else a new one."""
+        return reuse if reuse.planned_at == self._clock else self.plan(keys, scope)
 
     def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """Return the longest prefix of a prompt that can be reused. This changes nothing.
@@ -184,7 +193,7 @@ class PrefixIndex:
         most = len(keys) - 1
         members = self._scopes.get(scope, {})
         if most < 1 or not members:
-            return Reuse()
+            return Reuse(planned_at=self._clock)
         prompt = token_keys(keys).tobytes()
         best, best_rank = Reuse(), (0, False, False, 0)
         common, nearest = 0, None
@@ -200,7 +209,7 @@ class PrefixIndex:
             if length and rank > best_rank:
                 best, best_rank = Reuse(resident, length, in_place=in_place, snapshot=snapshot), rank
         lost = "" if nearest is None or best.length == common else self._lost(nearest, common, best.length)
-        return replace(best, common=common, lost=lost)
+        return replace(best, common=common, lost=lost, planned_at=self._clock)
 
     def nbytes(self) -> int:
         return sum(self.nbytes_by_scope().values())

@@ -6,15 +6,13 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import Chunks
 from langchain_gemma_jax.chat.asking.options import SERVED, Options, options
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.starting import begin_here
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
 from langchain_gemma_jax.settings.table import SETTINGS
@@ -92,23 +90,13 @@ class Caller:
         """
         return self.checked(options(dict.fromkeys(SETTINGS), None, given))
 
+    def begin(self, messages: Sequence[BaseMessage], asked: Options) -> CallStart:
+        """Begin a call in this thread, which has read the request: the engine has it when this returns.
 
-def answer_events(
-    messages: Sequence[BaseMessage], asked: Options, message_id: str = ""
-) -> AsyncGenerator[dict[str, Any], None]:
-    """Return an answer as a stream of events: blocks that begin, grow and end."""
-    return astream(messages, asked, Clock(asked.timeout), partial(as_events, message_id))
-
-
-def answer_chunks(
-    messages: Sequence[BaseMessage], asked: Options, *, as_blocks: bool
-) -> AsyncGenerator[AIMessageChunk, None]:
-    """Return an answer as a stream of a message's chunks."""
-
-    def chunks(call: Call) -> Chunks:
-        return Chunks(call.spells_logprobs_with, as_blocks=as_blocks)
-
-    return astream(messages, asked, Clock(asked.timeout), chunks)
+        Raises:
+            InputError, ContextLengthError, DeadlineError: as ``chat.calling.starting.start`` has them.
+        """
+        return begin_here(CallStart(messages, asked, Clock(asked.timeout)))
 
 
 class Api(Protocol):
@@ -117,7 +105,7 @@ class Api(Protocol):
     streams_as: str  # the content type of its streams
 
     def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
-        """Return the answer, whole or in the pieces of a stream.
+        """Begin to answer, in this thread, and return the answer: whole, or in the pieces of a stream.
 
         Raises:
             InputError: a field is unknown, or its value is not possible.
