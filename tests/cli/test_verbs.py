@@ -24,7 +24,7 @@ from langchain_gemma_jax.errors import InputError
 from tests.cli.terminal import SIZES, Terminal
 from tests.engine.residency.test_status_file import STATUS
 from tests.models.gguf import test_header as gguf_file
-from tests.models.gguf.test_ollama import Store
+from tests.models.gguf.ollama_store import Store
 from tests.own_engine import own_engine
 
 VERBS = ["bench", "cache", "chat", "compare", "completion", "doctor", "models", "profile", "run", "top", "warmup"]

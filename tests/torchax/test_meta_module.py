@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax import ChatGemmaJax
-from langchain_gemma_jax.errors import InputError, UnsafeCheckpointError, UnsupportedModelError
+from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.loading.load import load
-from tests.own_engine import own_engine
-from tests.torchax.torch_models import COMMON, needs_torch, save_model, save_tokenizer
+from tests.torchax.torch_models import COMMON, needs_torch, save_tokenizer
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
@@ -68,25 +66,3 @@ def test_an_encoder_with_a_decoder(tmp_path):
     save(tmp_path, "T5Config", "T5ForConditionalGeneration", **sizes)
     with pytest.raises(UnsupportedModelError, match="'t5' has an encoder and a decoder"):
         load(f"torchax:{tmp_path}")
-
-
-def test_pickled_weights_are_never_opened(tmp_path):
-    save_model(tmp_path, "llama 3")
-    (tmp_path / "model.safetensors").unlink()
-    (tmp_path / "pytorch_model.bin").write_bytes(b"cposix\nsystem\n(S'touch ran'\ntR.")
-    with pytest.raises(UnsafeCheckpointError, match=r"pickles only, pytorch_model\.bin for one"):
-        load(f"torchax:{tmp_path}")
-
-
-def test_templates_that_raise_and_that_are_not_there(tmp_path):
-    folders = [tmp_path / name for name in ("raises", "has none")]
-    for folder in folders:
-        folder.mkdir()
-        save_model(folder, "qwen 3")
-    (folders[0] / "chat_template.jinja").write_text("{{ raise_exception('Only poems are rendered here.') }}")
-    (folders[1] / "chat_template.jinja").unlink()
-    with own_engine():
-        with pytest.raises(InputError, match=r"cannot render this conversation.*Only poems are rendered here"):
-            ChatGemmaJax(model=f"torchax:{folders[0]}", max_tokens=4).invoke("Prose")
-        with pytest.raises(UnsupportedModelError, match="files have no chat template"):
-            ChatGemmaJax(model=f"torchax:{folders[1]}", max_tokens=4).invoke("Prose")

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import os
 
-import gguf
 import numpy as np
 import pytest
 
-from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.errors import CheckpointError, ConfigError, CorruptCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.media.medium import Picture, Sound
-from langchain_gemma_jax.models.checkpoint.gguf_file_names import projectors
 from langchain_gemma_jax.models.loading.load import load
-from tests.models.encoders.make import converted, is_packed, write_encoders, write_text
-from tests.models.vision.test_soft_tokens import BAR, apart, encoding, soft_tokens
-from tests.parity.media_models import MODELS, PIXELS_OF, SECONDS, media_tensor, picture, plain_name, sound
+from tests.models.encoders.make import GEMMA3, write, write_encoders, write_text
+from tests.models.vision.soft_tokens import BAR, apart, encoding, soft_tokens
+from tests.parity.media_models import MODELS, PIXELS_OF, SECONDS, picture, sound
 from tests.seeing_folder import golden, write_seeing
 
 every = pytest.mark.parametrize("name", [*MODELS])
-GEMMA3 = "gemma-3-4b-vision"
-
-
-def write(folder, name=GEMMA3, kind="F32", change=None, *, marks=True):
-    """Write both files of a model, and return the text's."""
-    folder.mkdir(exist_ok=True)
-    path = folder / "tiny-Q8_0.gguf"
-    write_text(path, name, marks=marks)
-    write_encoders(folder / f"mmproj-tiny-{kind}.gguf", name, kind=kind, change=change)
-    return path
 
 
 @every
@@ -52,42 +39,6 @@ def test_soft_tokens_are_those_of_the_checkpoint_and_of_transformers(name, tmp_p
         placed = packed.media.place(Sound(sound(name, 0, number)))
         found = soft_tokens(packed, placed, encode)
         assert apart(found, golden(name)[f"heard_0_{number}"]) <= BAR
-
-
-@pytest.mark.parametrize("kind", ["BF16", "F16", "Q8_0"])
-def test_each_number_is_the_one_that_is_stored(kind, tmp_path):
-    for name in ("gemma-4-e4b-vision", "gemma-4-12b-unified"):
-        model, packed = load(write(tmp_path / name, name, kind), dtype="float32"), 0
-        with model.encoders.open() as read:
-            for encoder in model.encoders.encoders:
-                for tensor in (each for part in encoder.tensors().parts() for each in part.values()):
-                    value = media_tensor(tensor.name, tensor.stored or tensor.shape, name, 0)
-                    _, there = converted(plain_name(tensor.name), value, name)
-                    if is_packed(there, kind):
-                        packed += 1
-                        stored = gguf.GGMLQuantizationType[kind]
-                        there = gguf.dequantize(gguf.quantize(there, stored), stored).reshape(there.shape)
-                    found = np.asarray(read(tensor), np.float32)
-                    # What was put into another order is so in both: compared by its numbers alone.
-                    assert np.allclose(np.sort(found, None), np.sort(unsoftened(tensor, there), None), 1e-5), tensor
-        assert packed
-
-
-def unsoftened(tensor, stored):
-    return np.log(np.expm1(stored.astype(np.float64))) if tensor.name.endswith("per_dim_scale") else stored
-
-
-def test_files_of_an_early_converter_have_two_names_exchanged(tmp_path):
-    def exchange(_, tensors):
-        for index in range(3):
-            for end in ("weight", "bias"):
-                up, down = (f"v.blk.{index}.ffn_{way}.{end}" for way in ("up", "down"))
-                tensors[up], tensors[down] = tensors[down], tensors[up]
-
-    models = [load(write(tmp_path / str(at), change=each), dtype="float32") for at, each in enumerate((None, exchange))]
-    trees = [model.encoders.read(0, "float32", model.placement) for model in models]
-    for one, other in zip(*(tree.layers for tree in trees), strict=True):
-        assert all((np.asarray(one[key]) == np.asarray(other[key])).all() for key in one)
 
 
 def width(said, _):
@@ -166,23 +117,3 @@ def test_what_was_written_to_meanwhile_is_not_read(tmp_path):
     os.utime(tmp_path / "x" / "mmproj-tiny-F32.gguf", (1, 1))
     with pytest.raises(CorruptCheckpointError, match="written to or replaced"):
         model.encoders.read(0, "float32", model.placement)
-
-
-def test_profiles_say_what_lies_beside_a_file(tmp_path):
-    path = write(tmp_path / "x")
-    for model in (path, path.parent):
-        profile = ChatGemmaJax(model=str(model)).profile
-        assert (profile["image_inputs"], profile["audio_inputs"]) == (True, False)
-    write_encoders(tmp_path / "x" / "mmproj-tiny-F32.gguf", "gemma-4-e4b-vision")
-    assert ChatGemmaJax(model=str(path)).profile["audio_inputs"]
-    (tmp_path / "x" / "mmproj-tiny-F32.gguf").write_bytes(b"GGUF")
-    assert not ChatGemmaJax(model=str(path)).profile["image_inputs"]
-
-
-def test_which_of_several_is_taken():
-    precise = ["mmproj-F32.gguf", "mmproj-BF16.gguf", "mmproj-F16.gguf"]
-    assert projectors(precise, "gemma-3-4b-it-Q4_K_M.gguf") == [precise[1], precise[2], precise[0]]
-    several = ["mmproj-medgemma-4b-it-F16.gguf", "mmproj-gemma-3-4b-it-Q8_0.gguf"]
-    assert projectors(several, "gemma-3-4b-it-Q4_K_M.gguf")[0] == several[1]
-    assert projectors(several, "medgemma-4b-it-Q4_K_M.gguf")[0] == several[0]
-    assert projectors(["a/mmproj-F16.gguf"], "gemma.gguf") == [] != projectors(["a/mmproj-F16.gguf"], "a/gemma.gguf")

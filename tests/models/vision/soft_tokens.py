@@ -16,7 +16,6 @@ from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from tests.parity.media_models import (
     BEGIN,
-    MODELS,
     NEW_TOKENS,
     PICTURE,
     PIXELS_OF,
@@ -32,7 +31,6 @@ from tests.parity.media_models import (
 from tests.seeing_folder import golden, write_seeing
 
 BAR = 2e-4  # of the spread
-every = pytest.mark.parametrize("name", [*MODELS])
 
 
 def opened(folder, name, seed):
@@ -66,8 +64,8 @@ def encoding(model):
     return encode
 
 
-@every
-def test_pictures_are_prepared_as_transformers_prepares_them(name, tmp_path):
+def check_pictures(name, tmp_path):
+    """Compare prepared pictures with those of transformers."""
     model = opened(tmp_path, name, 0)
     for number in PIXELS_OF:
         inputs = model.media.place(Picture(picture(name, 0, number))).inputs
@@ -76,9 +74,8 @@ def test_pictures_are_prepared_as_transformers_prepares_them(name, tmp_path):
         assert np.abs(ours.astype(int) - theirs).max() <= 1, SIZES[number]
 
 
-@every
-@pytest.mark.long
-def test_soft_tokens_and_answers_are_those_of_transformers_for_ten_models(name, tmp_path):
+def check_soft_tokens(name, tmp_path):
+    """Compare soft tokens and answers with those of transformers, for ten models."""
     found = golden(name)
     encode = None
     for seed in range(SEEDS):
@@ -100,9 +97,8 @@ def test_soft_tokens_and_answers_are_those_of_transformers_for_ten_models(name, 
             assert apart(scores, theirs) <= BAR, (seed, apart(scores, theirs))
 
 
-@pytest.mark.parametrize("name", [name for name, kind in MODELS.items() if kind.config.get("audio_config")])
-@pytest.mark.long
-def test_what_is_heard_is_what_transformers_hears(name, tmp_path):
+def check_heard(name, tmp_path):
+    """Compare soft tokens of sounds with those of transformers."""
     found = golden(name)
     for seed in range(SCORED):
         model = opened(tmp_path / str(seed), name, seed)
@@ -171,16 +167,3 @@ def _text_program(config, recipe):
         return forward_apart(params, config, recipe, ids, start, count, caches)
 
     return program
-
-
-@every
-def test_a_prompt_has_the_marks_of_the_models_processor_around_a_picture(name, tmp_path):
-    model = opened(tmp_path, name, 0)
-    placed = model.media.place(Picture(picture(name, 0, 4)))
-    paragraph = tuple(model.tokenizer.encode_text("\n\n")) if name.startswith("gemma-3") else ()
-    assert placed.before == (*paragraph, BEGIN)
-    assert set(placed.placeholders) == {PICTURE}
-    assert placed.after == (152, *paragraph)
-    again = model.media.place(Picture(picture(name, 0, 4)))
-    other = model.media.place(Picture(255 - picture(name, 0, 4)))
-    assert placed.digest == again.digest != other.digest

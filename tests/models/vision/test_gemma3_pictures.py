@@ -1,4 +1,4 @@
-"""Pieces of long pictures, and the ids around them, against those of transformers: ``make_pan_and_scan.py``."""
+"""Pictures of Gemma 3, and pieces of long ones, as transformers prepares them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pytest
 
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiece, RenderedPrompt
-from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.media.block_forms import media_block
 from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.seams.media_support import MediaSupport, Scan
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures, crops
-from langchain_gemma_jax.models.vision.gemma4_rules import PatchedPictures
+from tests.models.vision.soft_tokens import check_pictures
 from tests.parity.media_models import picture
 from tests.parity.scanned_pictures import MARKS, MODEL, SCANS, SOFT_TOKENS, TEXT, vocabulary
 from tests.seeing_folder import golden
@@ -59,7 +58,5 @@ def test_a_picture_is_never_cut_to_nothing():
         assert (np.concatenate([piece.pixels for piece in pieces], axis=int(width > height)) == pixels).all()
 
 
-def test_models_that_know_no_pieces_refuse_to_make_some():
-    support = MediaSupport(PatchedPictures(70, 4, 3, merged=False, before=(), placeholder=1, after=()))
-    with pytest.raises(InputError, match="pan_and_scan: this model takes a picture in its own shape"):
-        support.place_all(Picture(np.zeros((40, 300, 3), np.uint8)), scan=Scan())
+def test_pictures_are_prepared_as_transformers_prepares_them(tmp_path):
+    check_pictures("gemma-3-4b-vision", tmp_path)

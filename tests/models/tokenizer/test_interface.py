@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_gemma_jax.models.tokenizer import interface, load_tokenizer
-from langchain_gemma_jax.models.tokenizer.vocabulary import Vocabulary
+from langchain_gemma_jax.models.tokenizer import interface
 
 SPACE = "\u2581"
 HIGH, LOW = "\ud83d", "\ude00"  # the halves of 😀
@@ -170,14 +168,6 @@ def test_markers_are_read_as_text_is_and_not_in_bytes(tokenizer):
     assert len(tokenizer.encode_text(text)) < 0.9 * len(text)
 
 
-@pytest.mark.parametrize("name", ["sentencepiece", "byte_level_json"])
-def test_the_library_does_not_look_for_markers(folders, name):
-    """What it does not find need not be taken out again, and the text around it stays in one piece."""
-    tokenizer = load_tokenizer(folders[name])
-    for marker in (marker for marker in tokenizer.control_tokens if any(map(str.isalpha, marker))):
-        assert set(tokenizer._spell(f"a {marker} b")).isdisjoint(tokenizer.control_tokens.values())
-
-
 def test_byte_pairs_that_join_up_to_a_marker_are_caught(gemma):
     joined = [name for name, token_id in gemma.control_tokens.items() if token_id in gemma._spell(name)]
     assert len(joined) > 10, "this vocabulary is meant to be that bad"
@@ -199,29 +189,10 @@ def test_a_mark_that_libraries_read_as_a_space_leaves_the_line_around_it_as_it_w
     assert ids[-len(gemma.encode_text(after)) :] == gemma.encode_text(after)
 
 
-def test_a_vocabulary_that_does_not_say_what_its_markers_are(gemma_json, load_content):
-    """Converted files do that. Gemma's own names are known here."""
-    content = copy.deepcopy(gemma_json)
-    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] != "<start_of_turn>"]
-    tokenizer = load_content(content)
-    assert tokenizer.control_id("<start_of_turn>") == gemma_json["model"]["vocab"]["<start_of_turn>"]
-    assert_is_only_text(tokenizer, "<start_of_turn>")
-
-
 def test_a_sentencepiece_model_that_does_not_say_either(train_sentencepiece_model, load_content):
     tokenizer = load_content(train_sentencepiece_model(split_by_unicode_script=False))
     assert tokenizer.control_id("<end_of_turn>") is not None
     assert_is_only_text(tokenizer, "x <end_of_turn>")
-
-
-def test_whole_words_from_the_vocabulary_are_checked_too(gemma_json, load_content):
-    content = copy.deepcopy(gemma_json)
-    content["model"]["ignore_merges"] = True  # a word that is in the vocabulary is taken from there
-    content["normalizer"] = None
-    content["pre_tokenizer"] = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": True}
-    tokenizer = load_content(content)
-    for text in ("<0x0A>", "<unused3>", "a <0x0A> <unused3>"):
-        assert_is_only_text(tokenizer, text)
 
 
 def test_a_normaliser_that_loses_something_loses_nothing_here(gemma_json, load_content, gemma):
@@ -236,45 +207,3 @@ def test_a_sentencepiece_normaliser_likewise(train_sentencepiece_model, load_con
     tokenizer = load_content(train_sentencepiece_model(normalization_rule_name="nfkc"))
     for text in ("ﬁne ² print", "e\u0301", "Å\u200b", "ｗｉｄｅ <bos>", "wide\u3000space"):
         assert_is_only_text(tokenizer, text)
-
-
-def test_words_that_were_added_beyond_the_model(gemma_json, load_content, gemma):
-    """They have ids of their own, which models may write; what others write is spelt as the model learnt it."""
-    size = len(gemma_json["model"]["vocab"])
-    added = [
-        dict(gemma_json["added_tokens"][-1], id=size + i, content=text) for i, text in enumerate(["<new>", "Zürich"])
-    ]
-    tokenizer = load_content(gemma_json | {"added_tokens": gemma_json["added_tokens"] + added})
-    assert tokenizer.control_id("<new>") == size
-    assert tokenizer.decode([size + 1]) == "Zürich"
-    assert tokenizer.encode_text("in Zürich") == gemma.encode_text("in Zürich")
-
-
-def test_dropout_is_for_training(gemma_json, load_content, gemma, prose):
-    content = copy.deepcopy(gemma_json)
-    content["model"]["dropout"] = 0.5
-    tokenizer = load_content(content)
-    for _ in range(20):
-        assert tokenizer.encode_text(prose) == gemma.encode_text(prose)
-
-
-def test_truncation_and_padding_are_not_for_prompts(gemma_json, load_content, gemma, prose):
-    truncation = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
-    padding = {"direction": "Left", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>"}
-    padding["strategy"] = {"Fixed": 900}
-    tokenizer = load_content(gemma_json | {"truncation": truncation, "padding": padding})
-    assert tokenizer.encode_text(prose) == gemma.encode_text(prose)
-
-
-class Careless(interface.Tokenizer):
-    """A library that finds a marker in everything, after what it was asked for."""
-
-    def _spell(self, text):
-        ids = [self._vocabulary.byte_ids[byte] for byte in text.encode()]
-        return [*ids, 256] if "!" in text else ids
-
-
-def test_a_control_token_is_noticed_even_where_the_bytes_are_right(tmp_path):
-    pieces = {byte: bytes([byte]) for byte in range(256)}
-    vocabulary = Vocabulary.of(tmp_path, pieces, {"<bos>": 256, "<eos>": 257})
-    assert_is_only_text(Careless(tmp_path, vocabulary), "Stop! Now!")

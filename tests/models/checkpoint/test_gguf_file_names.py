@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, InputError
-from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, shards_of
+from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, projectors, shards_of
 from langchain_gemma_jax.models.hub.download import download
 from tests.hub_server import HubServer
 
@@ -95,3 +95,12 @@ def test_a_choice_that_is_not_clear_says_what_there_is():
         choose(["a-Q8_0.gguf", "b-Q8_0.gguf"], "Q8_0", "org/model")
     with pytest.raises(CheckpointNotFoundError, match="found none"):
         choose(["x.safetensors"], "Q8_0", "org/model")
+
+
+def test_which_of_several_is_taken():
+    precise = ["mmproj-F32.gguf", "mmproj-BF16.gguf", "mmproj-F16.gguf"]
+    assert projectors(precise, "gemma-3-4b-it-Q4_K_M.gguf") == [precise[1], precise[2], precise[0]]
+    several = ["mmproj-medgemma-4b-it-F16.gguf", "mmproj-gemma-3-4b-it-Q8_0.gguf"]
+    assert projectors(several, "gemma-3-4b-it-Q4_K_M.gguf")[0] == several[1]
+    assert projectors(several, "medgemma-4b-it-Q4_K_M.gguf")[0] == several[0]
+    assert projectors(["a/mmproj-F16.gguf"], "gemma.gguf") == [] != projectors(["a/mmproj-F16.gguf"], "a/gemma.gguf")
