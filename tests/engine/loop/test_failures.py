@@ -12,8 +12,6 @@ import pytest
 
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.device_access import DeviceAccess
-from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.engine.executables import map_limit
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
@@ -222,45 +220,6 @@ def test_when_the_thread_is_killed_everybody_is_told(engine_of, tiny_model):
     assert all(generation._request.on_device.knobs is None for generation in generations)
     again = engine_of(ladders=SMALL)
     assert_works(again, again.serve(tiny_model))
-
-
-def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):
-    engine, served, before = small
-    prompts = [text(rng, 20) for _ in range(3)]
-    wanted = [engine.submit(served, prompt, greedy(12), scope="before").result().ids for prompt in prompts]
-    idle_memory_dropped(engine)
-    fetches = []
-    fetch = DeviceAccess.fetch
-
-    def nan_in_the_second_row(self: DeviceAccess, tree: object) -> object:
-        found = fetch(self, tree)
-        tokens = getattr(found, "tokens", found)
-        if tokens.shape == (4,):
-            fetches.append(1)
-            if len(fetches) == 5:
-                tokens = tokens.copy()
-                tokens[1] = NO_TOKEN
-                return tokens
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DeviceAccess, "fetch", nan_in_the_second_row)
-        with slowed(0.005):
-            generations = [engine.submit(served, prompt, greedy(12)) for prompt in prompts]
-            results = [outcome(generation) for generation in generations]
-    errors = [result for result in results if isinstance(result, Exception)]
-    assert [type(error) for error in errors] == [DeviceFailedError]
-    assert "NaN scores" in str(errors[0])
-    good = [(result.ids, ids) for result, ids in zip(results, wanted, strict=True) if not isinstance(result, Exception)]
-    assert all(found == ids for found, ids in good)
-    settle(engine)
-    (runner,) = engine._owner.models.runners.values()
-    bad = prompts[next(index for index, result in enumerate(results) if isinstance(result, Exception))]
-    assert not any(list(resident.keys[:5]) == bad[:5] for resident in runner.kv_store.index.residents), "its KV is gone"
-    assert_works(engine, served)
-    assert engine.submit(served, bad, greedy(12)).result().ids == wanted[prompts.index(bad)]
-    idle_memory_dropped(engine)
-    assert_holds(before)
 
 
 def test_guard_off_lets_an_unknown_program_run(engine_of, tiny_model):

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from langchain_gemma_jax import DeviceMemoryError, InputError, Sampling
-from langchain_gemma_jax.engine.api.request_making import _check_media
-from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan, whole_media
-from langchain_gemma_jax.errors import UnsupportedModelError
+from langchain_gemma_jax import DeviceMemoryError, Sampling
+from langchain_gemma_jax.engine.requests.prompt import Prompt, TokenSpan
 from langchain_gemma_jax.models.seams.media_encoder import Sight
-from langchain_gemma_jax.models.vision.model_media import KeptVectors
 from tests.engine.seeing import BEFORE, SOFT, ColdSight, picture, seeing, spans_of
 from tests.engine.tiny import CONTEXT, text
 
@@ -85,14 +79,6 @@ def test_the_same_picture_is_taken_over_and_another_of_its_size_shares_nothing(e
     moved = ask(engine, served, [TokenSpan((2, 30)), *spans_of(sees, picture(1)), TokenSpan((22,))])
     assert moved.reused_tokens == 0
     assert engine.report().media_encoded == 2
-
-
-def test_places_within_a_medium_are_no_end():
-    image = MediaSpan((7,) * 5, b"a cat").keys
-    keys = [1, 2, *image, 3, 4]
-    assert [whole_media(keys, length) for length in range(10)] == [0, 1, 2, 2, 2, 2, 2, 7, 8, 9]
-    assert whole_media(list(image), 5) == 5
-    assert whole_media(list(image), 3) == 0
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
@@ -202,27 +188,6 @@ def test_no_room_for_the_encoder_is_said_and_text_goes_on(engine_of, sees):
     assert len(ask(engine, served, [TokenSpan((2, 20))]).ids) == 3
 
 
-def test_pictures_for_a_model_that_reads_text_alone_or_for_another_are_refused(engine_of, tiny_model, sees):
-    engine = engine_of()
-    spans = [TokenSpan((2,)), *spans_of(sees, picture(0))]
-    with pytest.raises(UnsupportedModelError, match="reads text alone"):
-        engine.submit(engine.serve(tiny_model), Prompt(tuple(spans)))
-    served = engine.serve(sees)
-    with pytest.raises(InputError, match="expected tokens behind"):
-        engine.submit(served, Prompt(tuple(spans[:-1])))
-    for inputs in ({"pixels": np.zeros((8, 8, 3), np.uint8)}, {"samples": np.zeros(3, np.float32)}, {}):
-        wrong = [TokenSpan((2,)), MediaSpan((12,) * SOFT, b"x", inputs), TokenSpan((3,))]
-        with pytest.raises(InputError, match="prepared for"):
-            engine.submit(served, Prompt(tuple(wrong)))
-
-
-def test_a_model_on_several_hosts_says_that_it_is_shown_nothing(sees):
-    shape = SimpleNamespace(architecture=replace(sees.architecture, encoders=()))
-    known = SimpleNamespace(served=SimpleNamespace(model=sees, name="it"), shape=shape)
-    with pytest.raises(UnsupportedModelError, match="of several hosts, where its encoders do not run"):
-        _check_media(known, Prompt((TokenSpan((2,)), *spans_of(sees, picture(0)), TokenSpan((20,)))))
-
-
 def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
     engine = engine_of()
     served = engine.serve(sees)
@@ -245,14 +210,3 @@ def test_a_cancelled_picture_leaves_nothing_half_done(engine_of, sees):
         generation.result()
     assert ask(engine, served, prompt.spans).ids
     assert not runner.media._under_way
-
-
-def test_what_was_encoded_is_kept_within_its_bound():
-    kept, each = KeptVectors(1000), np.zeros((5, 10), np.float32)
-    for name in b"abcdef":
-        kept.put(bytes([name]), each)
-        kept.get(b"a")
-    assert (kept.nbytes, b"a" in kept, b"f" in kept, b"b" in kept) == (1000, True, True, False)
-    kept.put(b"large", np.zeros(10_000, np.float32))
-    assert b"large" in kept
-    assert kept.nbytes == 40_000

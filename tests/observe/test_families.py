@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -16,17 +15,12 @@ import pytest
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.metrics import MOST_SERIES, Metrics
-from langchain_gemma_jax.errors import EngineError, InputError
+from langchain_gemma_jax.errors import EngineError
+from langchain_gemma_jax.observe.metrics.collector import start_metrics_server
 from langchain_gemma_jax.observe.metrics.families import families, scope_label
-from langchain_gemma_jax.observe.metrics.vllm_names import vllm_families
 from tests.engine.api.test_report import report as report_of
-from tests.engine.faults_support import Fault, greedy, injected, resource_exhausted
-
-client = pytest.importorskip("prometheus_client", reason="an extra")
-
-from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
-
-from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server  # noqa: E402
+from tests.engine.faults_support import greedy
+from tests.observe.scrapes import samples
 
 
 def mixed(engine, served, count: int) -> list:
@@ -55,15 +49,6 @@ def mixed(engine, served, count: int) -> list:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(one, range(count)))
     return done
-
-
-def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every sample of an exposition by name and labels."""
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def total(found, name: str, **labels: str) -> float:
@@ -152,36 +137,6 @@ def test_after_200_mixed_requests_every_number_is_the_reports(running_of, tiny_m
     assert "script" not in report._repr_html_()
 
 
-def test_a_scrape_touches_no_device_and_waits_for_nobody(running_of, tiny_model):
-    engine = running_of(guards="warn")
-    served = engine.serve(tiny_model)
-    engine.submit(served, [60, 61], greedy(3)).result()
-    registry = client.CollectorRegistry()
-    registry.register(MetricsCollector(vllm=True))
-    release = threading.Event()
-    blocked = threading.Thread(target=lambda: engine._owner.call(lambda: release.wait(300)))
-    blocked.start()
-    try:
-        with injected(Fault(resource_exhausted, lambda *_: True)) as fault:
-            for _ in range(20):
-                client.generate_latest(registry)
-    finally:
-        release.set()
-        blocked.join()
-    assert fault.calls == 0
-
-
-def test_without_an_engine_a_scrape_starts_none(monkeypatch):
-    from langchain_gemma_jax.engine.api import process
-
-    monkeypatch.setattr(process, "_engine", None)
-    registry = client.CollectorRegistry()
-    registry.register(MetricsCollector())
-    text = client.generate_latest(registry).decode()
-    assert samples(text)["gemma_jax_engine_up", frozenset()] == 0
-    assert process._engine is None
-
-
 def finished(number: int) -> Finished:
     timings = Timings(0.1, 0.2, 0.3, 1.0)
     who = (f"model {number % 3}", f"tenant {number}", f"app {number}")
@@ -198,34 +153,6 @@ def test_there_are_never_too_many_series():
     assert sum(found["gemma_jax_requests"].numbers.values()) == 5 * MOST_SERIES
     assert len(found["gemma_jax_request_seconds"].distributions) == MOST_SERIES + 1
     assert not any("tenant" in label for labels in found["gemma_jax_requests"].numbers for label in labels)
-
-
-def test_names_are_ones_that_prometheus_takes():
-    names = [family.name for family in [*families(None), *vllm_families(None)]]
-    assert len(names) == len(set(names))
-    registry = client.CollectorRegistry()
-    registry.register(MetricsCollector(vllm=True))
-    with pytest.raises(ValueError, match="Duplicated"):
-        registry.register(MetricsCollector())
-
-
-@pytest.mark.long
-def test_a_port_that_is_taken_is_said_and_one_that_is_closed_is_free():
-    server = start_metrics_server(0)
-    port = int(server.url.split(":")[2].split("/")[0])
-    assert server.url.startswith("http://127.0.0.1:")
-    with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 is in use by another program. Take another one"):
-        start_metrics_server(port)
-    server.close()
-    start_metrics_server(port).close()
-    for wrong in (-1, 2**16, "80", True, None):
-        with pytest.raises(InputError, match="expected a port from 0 to 65535"):
-            start_metrics_server(wrong)
-    for wrong in ("", None, 7):
-        with pytest.raises(InputError, match=r"expected an address such as 127\.0\.0\.1"):
-            start_metrics_server(0, wrong)
-    with pytest.raises(InputError, match="cannot be listened at"):
-        start_metrics_server(0, "no.such.host.invalid.")
 
 
 @pytest.fixture(autouse=True)
