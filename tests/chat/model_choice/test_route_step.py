@@ -195,42 +195,6 @@ def test_one_that_it_is_sure_of_stays(said):
     assert route_of(model.bind_tools([ring]).invoke("Ring", model="light"))["size"] == "light"
 
 
-def test_words_are_judged_where_they_are_calibrated_and_not_shown_yet(said):
-    judged = {"route": {"calibration": {"light": Calibration(words=1.0)}}}
-    model, engine, _ = said("Perhaps<turn|>", "Surely<turn|>", "Perhaps<turn|>", **judged)
-    answer = model.invoke("Hi")
-    assert (answer.text, route_of(answer)["escalated_from"]) == ("Surely", ["light"])
-    assert "sure of its answer" in route_of(answer)["reason"]
-    # What was streamed stays, and comes token by token.
-    chunks = list(model.stream("Hi"))
-    assert "".join(chunk.text for chunk in chunks) == "Perhaps"
-    assert len(chunks) > 2
-    assert not engine.answers
-
-
-@pytest.mark.parametrize("way", ["stream", "astream", "events"])
-@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-async def test_calls_are_held_back_and_words_before_them_keep_them(way, said):
-    judged = {"route": {"calibration": {"light": Calibration(calls=1.0)}}}
-
-    async def asked(model):
-        bound = model.bind_tools([ring])
-        if way == "events" and hasattr(model, "stream_events"):
-            return bound.stream_events("Ring", version="v3").output
-        chunks = list(bound.stream("Ring")) if way != "astream" else [chunk async for chunk in bound.astream("Ring")]
-        return chunks[0] + chunks[1:]
-
-    model, engine, _ = said(f" {CALL}<|tool_response>", f"Well. {CALL}<|tool_response>", **judged)
-    answer = await asked(model)
-    assert route_of(answer)["size"] == "heavy"
-    assert (answer.text, len(answer.tool_calls)) == ("Well. ", 1)
-    model, engine, _ = said(f"Well. {CALL}<|tool_response>", **judged)
-    answer = await asked(model)
-    assert route_of(answer)["size"] == "light"
-    assert (answer.text, len(answer.tool_calls)) == ("Well. ", 1)
-    assert not engine.answers
-
-
 def test_without_a_calibration_only_what_is_no_call_goes_up(said):
     model, engine, _ = said(f"{CALL}<|tool_response>")
     assert route_of(model.bind_tools([ring]).invoke("Ring"))["size"] == "light"
@@ -300,16 +264,6 @@ def test_policies_know_what_is_in_memory_and_what_a_switch_would_take(chat_of, f
     assert after.resident == {"light", "heavy"}
     assert between.switch_s["light"] == 0
     assert 0 <= after.switch_s["heavy"] < 60
-
-
-def test_the_profile_is_what_all_of_them_can():
-    both = ChatGemmaJax(route={"light": "google/gemma-3-270m-it", "heavy": "google/gemma-3-4b-it"})
-    light, heavy = (ChatGemmaJax(model=model) for model in both.route.values())
-    assert both.profile["max_input_tokens"] == light.profile["max_input_tokens"] < heavy.profile["max_input_tokens"]
-    assert both.profile["name"] == "auto"
-    unknown = ChatGemmaJax(route={"light": "./own", "heavy": "google/gemma-4-31b-it"}).profile
-    assert "max_input_tokens" not in unknown
-    assert not unknown["reasoning_output"]
 
 
 def test_two_sizes_in_one_engine(whole_of, folder_of, running):
