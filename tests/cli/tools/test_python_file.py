@@ -29,7 +29,7 @@ def test_which_are_taken(tmp_path, more, names):
     file = tmp_path / "tools.py"
     file.write_text(FUNCTIONS + more)
     if names is None:
-        with pytest.raises(InputError, match="undocumented.* cannot be a tool"):
+        with pytest.raises(InputError, match=r"undocumented.* cannot be a tool"):
             tools_of(str(file))
     else:
         assert [each.name for each in tools_of(str(file))] == names

@@ -9,7 +9,6 @@ import pytest
 
 from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never, Wait
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, meet
-from langchain_gemma_jax.engine.residency.model_status import status_of
 
 BUDGET = 100
 
@@ -200,9 +199,3 @@ def test_places_that_share_a_device_share_its_memory(pool):
     one.holds = 1
     assert pool.can_load(large, now=9) == Wait(20)
     assert (meet(alone, both), meet(both, other), meet("gpu", "gpu"), meet("gpu", both)) == (True, False, True, False)
-
-
-def test_what_is_divided_says_among_how_many_and_why():
-    one = entry("m", home="gpus", devices=4, chosen="devices=4")
-    one.state = State.RESIDENT
-    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 B weights, ")

@@ -1,0 +1,16 @@
+"""A model's status, in words for people."""
+
+from __future__ import annotations
+
+from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
+from langchain_gemma_jax.engine.residency.model_status import status_of
+
+
+def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
+    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
+
+
+def test_what_is_divided_says_among_how_many_and_why():
+    one = entry("m", home="gpus", devices=4, chosen="devices=4")
+    one.state = State.RESIDENT
+    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 B weights, ")
