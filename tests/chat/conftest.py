@@ -23,13 +23,13 @@ from tests.serving import serving
 
 # Files whose tests are run through a socket too, in which the same answers come from a server: all with the slow ones,
 # these always.
-ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
+ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_answer_metadata", "test_model_errors", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
-    "test_media.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
+    "test_media_in.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
-    "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
+    "test_starting.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
     "test_concurrency.test_the_event_loop_is_free_while_a_large_schema_is_compiled": "the same",
 }
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
