@@ -9,13 +9,14 @@ from pathlib import Path
 import jax
 import pytest
 
-from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax import ChatGemmaJax, Route
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.server.running import RunningServer
+from tests.chat.routes import SIZES
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
 from tests.seeing_gemma import add_sight
@@ -135,3 +136,21 @@ def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
         return ChatGemmaJax(**{"model": "scripted", **settings}), engine
 
     return scripted
+
+
+@pytest.fixture
+def said(scripted):
+    """``said("one", "two")``: a routed model, its engine, and what the policy was shown."""
+
+    def said(*answers: str, policy=None, **settings):
+        seen = []
+
+        def watched(signals):
+            seen.append(signals)
+            return policy(signals)
+
+        route = Route(**SIZES, **({} if policy is None else {"policy": watched}), **settings.pop("route", {}))
+        model, engine = scripted(*answers, model="auto", route=route, **settings)
+        return model, engine, seen
+
+    return said

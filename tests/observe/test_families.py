@@ -153,18 +153,3 @@ def test_there_are_never_too_many_series():
     assert sum(found["gemma_jax_requests"].numbers.values()) == 5 * MOST_SERIES
     assert len(found["gemma_jax_request_seconds"].distributions) == MOST_SERIES + 1
     assert not any("tenant" in label for labels in found["gemma_jax_requests"].numbers for label in labels)
-
-
-@pytest.fixture(autouse=True)
-def _no_lookups(monkeypatch):
-    """Names of hosts are not looked up."""
-    import socket
-
-    real = socket.getaddrinfo
-
-    def local(host, *rest, **more):
-        if isinstance(host, str) and "invalid" in host:
-            raise socket.gaierror(-2, "Name or service not known")
-        return real(host, *rest, **more)
-
-    monkeypatch.setattr(socket, "getaddrinfo", local)

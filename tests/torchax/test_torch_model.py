@@ -9,23 +9,9 @@ import pytest
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.models.loading.load import load
-from tests.torchax.torch_models import FAMILIES, greedy_by_torch, needs_torch, save_model
+from tests.torchax.torch_models import greedy_by_torch, needs_torch, text
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(scope="module", params=list(FAMILIES))
-def both(request, tmp_path_factory):
-    """A model through torchax, and torch's."""
-    folder = tmp_path_factory.mktemp("torch-model")
-    module = save_model(folder, request.param)
-    with load(f"torchax:{folder}") as model:
-        yield model, module
-
-
-def text(rng: random.Random, length: int) -> list[int]:
-    return [rng.randrange(10, 340) for _ in range(length)]
 
 
 def test_the_engine_says_what_torch_says_and_reuse_changes_nothing(both):

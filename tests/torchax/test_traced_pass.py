@@ -9,24 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.seams import kv_cache
-from tests.torchax.torch_models import FAMILIES, needs_torch, save_model, scores
+from tests.torchax.torch_models import needs_torch, scores, text
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(scope="module", params=list(FAMILIES))
-def both(request, tmp_path_factory):
-    """A model through torchax, and torch's."""
-    folder = tmp_path_factory.mktemp("torch-model")
-    module = save_model(folder, request.param)
-    with load(f"torchax:{folder}") as model:
-        yield model, module
-
-
-def text(rng: random.Random, length: int) -> list[int]:
-    return [rng.randrange(10, 340) for _ in range(length)]
 
 
 def test_scores_are_torchs_for_rows_of_different_lengths(both):

@@ -3,41 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from langchain_core.messages import AIMessage
 
-from langchain_gemma_jax import Calibration, Route
-
-SIZES = {"light": "./light", "heavy": "./heavy"}
-
-
-CALL = "<|tool_call>call:ring{times:2}<tool_call|>"
-
-
-def ring(times: int) -> str:
-    """Rings the bell."""
-    return "ding" * times
-
-
-@pytest.fixture
-def said(scripted):
-    """``said("one", "two")``: a routed model, its engine, and what the policy was shown."""
-
-    def said(*answers: str, policy=None, **settings):
-        seen = []
-
-        def watched(signals):
-            seen.append(signals)
-            return policy(signals)
-
-        route = Route(**SIZES, **({} if policy is None else {"policy": watched}), **settings.pop("route", {}))
-        model, engine = scripted(*answers, model="auto", route=route, **settings)
-        return model, engine, seen
-
-    return said
-
-
-def route_of(message: AIMessage) -> dict:
-    return message.response_metadata["route"]
+from langchain_gemma_jax import Calibration
+from tests.chat.routes import CALL, ring, route_of
 
 
 def test_words_are_judged_where_they_are_calibrated_and_not_shown_yet(said):

@@ -19,37 +19,8 @@ from langchain_core.messages import (
 from langchain_gemma_jax import Calibration, ChatGemmaJax, Choice, InputError, Route
 from langchain_gemma_jax.chat.history import generated_ids
 from langchain_gemma_jax.engine.base.events import StepRouted
+from tests.chat.routes import CALL, SIZES, ring, route_of
 from tests.dialects.vocabulary import tokenizer
-
-SIZES = {"light": "./light", "heavy": "./heavy"}
-CALL = "<|tool_call>call:ring{times:2}<tool_call|>"
-
-
-def ring(times: int) -> str:
-    """Rings the bell."""
-    return "ding" * times
-
-
-@pytest.fixture
-def said(scripted):
-    """``said("one", "two")``: a routed model, its engine, and what the policy was shown."""
-
-    def said(*answers: str, policy=None, **settings):
-        seen = []
-
-        def watched(signals):
-            seen.append(signals)
-            return policy(signals)
-
-        route = Route(**SIZES, **({} if policy is None else {"policy": watched}), **settings.pop("route", {}))
-        model, engine = scripted(*answers, model="auto", route=route, **settings)
-        return model, engine, seen
-
-    return said
-
-
-def route_of(message: AIMessage) -> dict:
-    return message.response_metadata["route"]
 
 
 def test_small_talk_goes_to_the_small_one_and_work_to_the_large_one(said):

@@ -24,15 +24,6 @@ from tests.engine.faults_support import (
 )
 from tests.engine.tiny import settle, text
 
-
-@pytest.fixture
-def small(engine_of, tiny_model):
-    engine = engine_of(ladders=SMALL)
-    served = engine.serve(tiny_model)
-    engine.warmup(served)
-    return engine, served
-
-
 # What may be passed.
 
 

@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.api.request_making import _check_media
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.errors import ContextLengthError, InputError, UnsupportedModelError
-from tests.engine.faults_support import LIMIT, SMALL, assert_works, greedy, outcome, slowed
+from tests.engine.faults_support import LIMIT, assert_works, greedy, outcome, slowed
 from tests.engine.seeing import SOFT, picture, seeing, spans_of
 from tests.engine.tiny import CONTEXT
 
@@ -47,14 +47,6 @@ def test_a_model_on_several_hosts_says_that_it_is_shown_nothing(sees):
 
 
 BIG = 2**63
-
-
-@pytest.fixture
-def small(engine_of, tiny_model):
-    engine = engine_of(ladders=SMALL)
-    served = engine.serve(tiny_model)
-    engine.warmup(served)
-    return engine, served
 
 
 @pytest.mark.long

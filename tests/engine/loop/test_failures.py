@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import threading
 import warnings
@@ -34,16 +33,6 @@ from tests.engine.faults_support import (
 from tests.engine.tiny import CONTEXT, settle, text
 
 EIGHT = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8), draft=0)
-
-
-@pytest.fixture
-def small(engine_of, tiny_model):
-    """An engine whose programs are compiled for one and four conversations, and what it holds before its first one."""
-    engine = engine_of(ladders=SMALL)
-    served = engine.serve(tiny_model)
-    settle(engine)
-    gc.collect()  # of what the test before held
-    return engine, served, Holdings.now()
 
 
 class BrokenError(RuntimeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 
 import jax
 import numpy as np
@@ -13,16 +12,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.errors import DeviceFailedError
-from tests.engine.faults_support import (
-    SMALL,
-    Holdings,
-    assert_holds,
-    assert_works,
-    greedy,
-    idle_memory_dropped,
-    outcome,
-    slowed,
-)
+from tests.engine.faults_support import assert_holds, assert_works, greedy, idle_memory_dropped, outcome, slowed
 from tests.engine.tiny import settle, text
 
 
@@ -35,16 +25,6 @@ def test_scores_that_are_no_numbers_end_a_request(engine_of, tiny_model, samplin
     with pytest.raises(DeviceFailedError, match="NaN"):
         engine.submit(bad, [5, 6, 7], sampling).result()
     assert len(engine.submit(good, [5, 6, 7], sampling).result().ids) > 0, "the other model is as it was"
-
-
-@pytest.fixture
-def small(engine_of, tiny_model):
-    """An engine whose programs are compiled for one and four conversations, and what it holds before its first one."""
-    engine = engine_of(ladders=SMALL)
-    served = engine.serve(tiny_model)
-    settle(engine)
-    gc.collect()  # of what the test before held
-    return engine, served, Holdings.now()
 
 
 def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):

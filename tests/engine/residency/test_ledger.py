@@ -8,26 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never, Wait
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, meet
-
-BUDGET = 100
-
-
-def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
-
-
-class Kv:
-    """Conversations of so many bytes."""
-
-    def __init__(self, total, busy):
-        self.total, self.taken = total, busy
-
-    def nbytes(self):
-        return self.total
-
-    def busy(self):
-        return self.taken
+from langchain_gemma_jax.engine.residency.ledger_entry import State, meet
+from tests.engine.residency.books import BUDGET, Kv, entry, resident
 
 
 class Taken:
@@ -41,20 +23,6 @@ class Taken:
 
     def busy(self):
         return self.noted[self.one] if self.one.leases else 0
-
-
-@pytest.fixture
-def pool():
-    return Ledger(lambda _home: BUDGET)
-
-
-def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
-    """A model in memory, last used then."""
-    one = entry(name, weights, **facts)
-    pool.entries.append(one)
-    pool.reserve(one)
-    pool.settle(one, Kv(*kv), used, 0.0)
-    return one
 
 
 def test_what_fits_is_granted_without_an_eviction(pool):

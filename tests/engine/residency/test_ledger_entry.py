@@ -2,43 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Ledger
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
-
-BUDGET = 100
-
-
-def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
-
-
-class Kv:
-    """Conversations of so many bytes."""
-
-    def __init__(self, total, busy):
-        self.total, self.taken = total, busy
-
-    def nbytes(self):
-        return self.total
-
-    def busy(self):
-        return self.taken
-
-
-@pytest.fixture
-def pool():
-    return Ledger(lambda _home: BUDGET)
-
-
-def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
-    """A model in memory, last used then."""
-    one = entry(name, weights, **facts)
-    pool.entries.append(one)
-    pool.reserve(one)
-    pool.settle(one, Kv(*kv), used, 0.0)
-    return one
+from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS
+from tests.engine.residency.books import Kv, entry, resident
 
 
 def test_what_is_reserved_is_what_was_predicted_and_then_what_is_there(pool):

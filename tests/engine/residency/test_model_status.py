@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
+from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.model_status import status_of
-
-
-def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
+from tests.engine.residency.books import entry
 
 
 def test_what_is_divided_says_among_how_many_and_why():
