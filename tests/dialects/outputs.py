@@ -33,23 +33,8 @@ DIALECTS: dict[str, Dialect] = {
 }
 SCRAPS = [
     *(
-        "call:",
-        "f",
-        "get_it{",
-        "call:f{",
-        "a:",
-        "b:1",
-        ",",
-        "}",
-        "{",
-        "[",
-        "]",
-        ":",
-        "true",
-        "nul",
-        "-12.5e3",
-        "1e999",
-        "007",
+        "call:", "f", "get_it{", "call:f{", "a:", "b:1", ",", "}", "{", "[", "]", ":", "true", "nul", "-12.5e3",
+        "1e999", "007",
     ),
     *(
         "thought\n",
@@ -66,20 +51,10 @@ SCRAPS = [
         '{"name": "f", "parameters": {',
     ),
     *(
-        '"name"',
-        '"parameters"',
-        "```tool_call\n",
-        "```",
-        "`",
-        "\n```",
-        "\n\n",
-        "NaN",
-        "\\u00e9",
-        "\\ud83d",
-        "null",
+        '"name"', '"parameters"', "```tool_call\n", "```", "`", "\n```", "\n\n", "NaN", "\\u00e9", "\\ud83d", "null",
         '"a"',
     ),
-]
+]  # fmt: skip
 
 
 def fed(parser: StreamParser, output: Output) -> list[Event]:

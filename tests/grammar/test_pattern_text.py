@@ -16,24 +16,9 @@ from langchain_gemma_jax.grammar.terminals import words
 from tests.dialects.walks import takes
 
 ATOMS = (
-    "a",
-    "b",
-    "é",
-    ".",
-    r"\d",
-    r"\w",
-    r"\s",
-    r"\D",
-    r"\W",
-    r"\S",
-    "[ab]",
-    "[^a]",
-    r"[\d-]",
-    r"[^\s\d]",
-    r"\.",
-    r"\n",
+    "a", "b", "é", ".", r"\d", r"\w", r"\s", r"\D", r"\W", r"\S", "[ab]", "[^a]", r"[\d-]", r"[^\s\d]", r"\.", r"\n",
     "漢",
-)
+)  # fmt: skip
 LETTERS = 'ab1é漢 .\n_-"\\Ω\u2028٣\u00a0'
 
 

@@ -138,17 +138,9 @@ NUMBERS = [-BIG, -1, 0, 1, 2, CONTEXT, BIG, 10**400, float("inf"), float("-inf")
 
 
 NUMERIC = [
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "seed",
-    "max_tokens",
-    "top_logprobs",
-]
+    "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
+    "max_tokens", "top_logprobs",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NUMERIC)

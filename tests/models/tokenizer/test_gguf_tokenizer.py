@@ -15,21 +15,9 @@ from langchain_gemma_jax.models.tokenizer import load_tokenizer
 from tests.models.gguf.make import merges_tokenizer, sentencepiece_tokenizer
 
 SCRIPTS = [
-    "Zürich",
-    "каша",
-    "日本語",
-    "हिन्दी",
-    "العربية",
-    "🙂🏽",
-    "עברית",
-    "ไทย",
-    "한국어",
-    "ⵣ",
-    "\u2581",
-    "<0x41>",
-    "ﬀ",
-    "\x00",
-]
+    "Zürich", "каша", "日本語", "हिन्दी", "العربية", "🙂🏽", "עברית", "ไทย", "한국어", "ⵣ", "\u2581", "<0x41>",
+    "ﬀ", "\x00",
+]  # fmt: skip
 
 
 def read(path, add, *, change=None):
