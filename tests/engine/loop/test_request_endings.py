@@ -1,4 +1,4 @@
-"""How one request ends: told once, and what it raises concerns nobody else. Among others: ``test_faults.py``."""
+"""How one request ends: told once, and what it raises concerns nobody else. Among others: ``test_failures.py``."""
 
 from __future__ import annotations
 
