@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -14,28 +14,28 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.utils import LC_ID_PREFIX
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.ancestry import refuse_at_the_end
-from langchain_gemma_jax.chat.answering.messages_out import generation, result
-from langchain_gemma_jax.chat.answering.protocol_events import understood
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, generation, result
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents, understood
 from langchain_gemma_jax.chat.answering.structured_output import Method, Structure, with_raw
 from langchain_gemma_jax.chat.asking.answer_format import checked_format
 from langchain_gemma_jax.chat.asking.answer_grammar import check_answer, check_bound, check_tools
 from langchain_gemma_jax.chat.asking.model_profile import profile_of, profile_of_all
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
+from langchain_gemma_jax.chat.asking.options import Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.asking.schemas import SchemaLike
-from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, openai_tools, plain_choice
+from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, checked_tools, openai_tools, plain_choice
 from langchain_gemma_jax.chat.asking.tracing import tracing_params
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
 from langchain_gemma_jax.chat.calling.starting import called_together, clock_of
-from langchain_gemma_jax.dialects import Tool
-from langchain_gemma_jax.routing.route import AUTO, Sizes, as_route
+from langchain_gemma_jax.routing.route import AUTO, as_route
+from langchain_gemma_jax.settings.table import SETTINGS, ChatSettings
 
 
-class ChatGemmaJax(BaseChatModel):
+class ChatGemmaJax(ChatSettings, BaseChatModel):
     """Gemma as a chat model, run by JAX inside this process.
 
         llm = ChatGemmaJax()  # a small embedded model
@@ -43,7 +43,7 @@ class ChatGemmaJax(BaseChatModel):
         llm.invoke("What is the capital of France?").text
 
     Making one is nearly free. The model is loaded when it is first used, once per process for any number of these
-    objects, threads and event loops. Every setting below can also be given with a call:
+    objects, threads and event loops. Its settings, which docs/settings.md lists, can also be given with a call:
     ``llm.invoke("Hello", temperature=0, model="./my-gemma")``. Arguments that mean nothing here are named in an
     ``UnknownOptionWarning``.
 
@@ -51,89 +51,8 @@ class ChatGemmaJax(BaseChatModel):
         InputError: a setting is not possible. The message says what is.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=False)
 
-    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
-    """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
-    "torchax:...". Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m". "auto", or a size: see ``route``."""
-
-    temperature: float | None = None
-    """From 0 to 100. 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
-    settings of sampling that follow: what the checkpoint's authors recommend in its ``generation_config.json``."""
-    top_k: int | None = None
-    """Draw from this many of the most likely tokens only. 0: from all of them."""
-    top_p: float | None = None
-    """Above 0, up to 1. Draw from the fewest tokens that have this probability together."""
-    min_p: float | None = None
-    """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
-    repetition_penalty: float | None = None
-    """Above 0, up to 100. More than 1 discourages tokens that the prompt or the answer has."""
-    presence_penalty: float | None = None
-    """From -100 to 100. Subtracted from the scores of tokens that the answer has."""
-    frequency_penalty: float | None = None
-    """From -100 to 100. Subtracted from a token's score once for each time that the answer has it."""
-    logit_bias: dict[int, float] | None = None
-    """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
-    seed: int | None = None
-    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
-    stop: list[str] | None = None
-    """Texts that end the answer and are not part of it, up to 64. They cut no call, and no object held to a schema."""
-    max_tokens: int | None = None
-    """The most tokens, thoughts too. What it cuts off is an invalid call or ``CutOffError``. None: until it is full."""
-    logprobs: bool | None = None
-    """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
-    top_logprobs: int | None = None
-    """From 0 to 20. With ``logprobs=True``: report so many of the most likely tokens at each place too."""
-
-    thinking: bool = False
-    """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
-    strict: bool | None = None
-    """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
-    an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
-    max_soft_tokens: int | None = None
-    """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
-    pan_and_scan: bool | dict[str, int | float] = False
-    """True shows Gemma 3 pieces of long images too; a dictionary does so with limits of its own. See docs/images.md."""
-    media_folders: list[str] | None = None
-    """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
-    allow_urls: bool = False
-    """Fetch http and https links to images, sounds and documents, from public addresses alone."""
-    parallel_tool_calls: bool = True
-    """Let the model call several tools at once. False ends its answer after the first call."""
-    timeout: float | None = None
-    """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
-    max_context: int | None = None
-    """Tokens of prompt and answer, from 2; also ``n_ctx``. Longer prompts are refused. None: what the model allows."""
-    route: Sizes | None = None
-    """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
-    keep_alive: float | None = None
-    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
-    scope: str = ""
-    """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
-    app: str = ""
-    """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
-    session: str | None = None
-    """The conversation's name, for routers in front of servers. None: one is made of its thread, or its beginning."""
-    guards: str | dict[str, str] | None = None
-    """The policy of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
-    dialect: str | None = None
-    """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
-    dtype: str | None = None
-    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
-    weights: str | None = None
-    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
-    activations: str | None = None
-    """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
-    devices: int | str | None = None
-    """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
-    replicas: int | str | None = None
-    """The number of copies of the model in memory, each on devices of its own, or "auto". None: one."""
-    trust_remote_code: bool | None = None
-    """Allow Python files in the folder of a model "torchax:..." to be run. Unless this is True, they are not."""
-    revision: str | None = None
-    """A branch, tag or commit of the model on the Hub. None: its main branch."""
-    token: SecretStr | None = None
-    """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
     server: str | None = None
     """The engine that answers: "auto", this user's ``gemma-jax serve``; "unix:/path/to/a.sock";
     "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""
@@ -208,8 +127,8 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
-        yield from map(generation, self._answerer().chunks(messages, options, clock, as_blocks=as_blocks))
+        chunks = Chunks(as_blocks=self.output_version == "v1")
+        yield from map(generation, self._answerer().stream(messages, options, clock_of(self, options), chunks))
 
     async def _astream(
         self,
@@ -219,10 +138,10 @@ class ChatGemmaJax(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         options = self._options(stop, kwargs)
-        clock, as_blocks = clock_of(self, options), self.output_version == "v1"
-        coming = self._answerer().achunks(messages, options, clock, as_blocks=as_blocks)
-        async with aclosing(coming) as chunks:
-            async for chunk in chunks:
+        chunks = Chunks(as_blocks=self.output_version == "v1")
+        coming = self._answerer().astream(messages, options, clock_of(self, options), chunks)
+        async with aclosing(coming) as found:
+            async for chunk in found:
                 yield generation(chunk)
 
     # LangChain's newest streams take events, if a model has them, and else make them of chunks.
@@ -239,13 +158,15 @@ class ChatGemmaJax(BaseChatModel):
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> Iterator[dict[str, Any]]:
         options = self._options(stop, given)
-        return self._answerer().events(messages, options, clock_of(self, options), _message_id(run_manager))
+        shown = ProtocolEvents(_message_id(run_manager))
+        return self._answerer().stream(messages, options, clock_of(self, options), shown)
 
     def _aevents(
         self, messages: list[BaseMessage], *, run_manager: BaseRunManager, stop: list[str] | None = None, **given: Any
     ) -> AsyncGenerator[dict[str, Any], None]:
         options = self._options(stop, given)
-        return self._answerer().aevents(messages, options, clock_of(self, options), _message_id(run_manager))
+        shown = ProtocolEvents(_message_id(run_manager))
+        return self._answerer().astream(messages, options, clock_of(self, options), shown)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
         """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
@@ -283,8 +204,9 @@ class ChatGemmaJax(BaseChatModel):
             SchemaError: a schema is malformed, or is strict and asks what a grammar cannot promise. It says where.
         """
         formed = openai_tools(tools, strict=self.strict if strict is None else strict)
-        choice = plain_choice(tool_choice, [tool["function"]["name"] for tool in formed])
-        check_bound(formed, choice, self.dialect)
+        bound = checked_tools(formed)
+        choice = plain_choice(tool_choice, [tool.name for tool in bound])
+        check_bound(formed, bound, choice, self.dialect)
         check_answer(checked_format(kwargs.get("response_format")))
         if tool_choice is not None:
             kwargs["tool_choice"] = choice
@@ -324,11 +246,12 @@ class ChatGemmaJax(BaseChatModel):
         asked = Structure(schema, method, strict)
         tool = None
         if method == "function_calling":
-            (formed,) = openai_tools([schema], strict=strict)
-            tool = formed["function"]["name"]
-            check_tools([Tool.of(formed)], tool, self.dialect, lenient=strict is False)
+            formed = openai_tools([schema], strict=strict)
+            (asked_tool,) = checked_tools(formed)
+            tool = asked_tool.name
+            check_tools([asked_tool], tool, self.dialect, lenient=strict is False)
             kwargs = {"parallel_tool_calls": False} | kwargs
-            model = self.bind_tools([formed], tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
+            model = self.bind_tools(formed, tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
         else:
             check_answer(checked_format(asked.response_format))
             model = self.bind(response_format=asked.response_format, ls_structured_output_format=asked.told, **kwargs)
@@ -358,7 +281,7 @@ class ChatGemmaJax(BaseChatModel):
         return options({**self._settings(), "token": self.token}, stop, given)
 
     def _settings(
-        self, names: Sequence[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
+        self, names: Iterable[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
     ) -> dict[str, Any]:
         refuse()  # before any import. Both are parameters: a module's globals are gone at the interpreter's end
         return {name: getattr(self, name) for name in names}

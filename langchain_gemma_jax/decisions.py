@@ -8,7 +8,7 @@ from functools import partial
 from math import exp, log
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import ConfigDict, SecretStr
+from pydantic import ConfigDict
 
 try:
     from langchain_core.decisions import (
@@ -32,7 +32,7 @@ except ImportError as error:
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options
+from langchain_gemma_jax.chat.asking.options import Options, constructor_arguments, options
 from langchain_gemma_jax.chat.asking.questions import AskedQuestion, asked_question
 from langchain_gemma_jax.chat.calling.label_scores import AwaitedScores, LabelScores, begin_scores
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
@@ -41,12 +41,13 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Choice as RouteChoice
 from langchain_gemma_jax.routing import Signals, default_policy
+from langchain_gemma_jax.settings.table import SETTINGS, DialogueSettings
 
 _QUESTION, _ASKED = "size", "asked"
 _MOST_DIVIDED = 20.0
 
 
-class GemmaDecisionModel(BaseDecisionModel):
+class GemmaDecisionModel(DialogueSettings, BaseDecisionModel):
     """Gemma as a model that decides: yes or no, one of several labels, or a level of a scale.
 
         model = GemmaDecisionModel(model="google/gemma-3-1b-it")
@@ -61,37 +62,11 @@ class GemmaDecisionModel(BaseDecisionModel):
         InputError: a setting is not possible. The message says which values are.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=False)
 
-    model: str
-    """An embedded model, a folder, a GGUF file, or a model's id on the Hub. The default is GEMMA_JAX_MODEL."""
     calibration: float = 1.0
     """Above 0: the number that differences of the model's scores are divided by. Above 1 makes it less confident. It is
     a constant of the checkpoint, which ``calibrated`` measures on questions with known answers."""
-    timeout: float | None = None
-    """Seconds until ``DeadlineError``, loading included. None: no limit."""
-    max_context: int | None = None
-    """The most tokens of a question with its state. None: the model's limit."""
-    keep_alive: float | None = None
-    """Seconds that the unused model stays in memory. None: until the memory is needed."""
-    scope: str = ""
-    """A tenant's name. Different scopes share nothing."""
-    app: str = ""
-    """The name of the application. Reports, metrics and guards count by it."""
-    dialect: str | None = None
-    """The chat format. None: the one that the checkpoint was trained in."""
-    dtype: str | None = None
-    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
-    weights: str | None = None
-    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as in its files."""
-    activations: str | None = None
-    """The type that packed matrices are multiplied by: "float32" or "int8". None: "int8" if the kernels support it."""
-    devices: int | str | None = None
-    """The number of devices that the model is divided among, or "auto", the fewest on which it fits. None: one."""
-    revision: str | None = None
-    """A branch, tag or commit of the model on the Hub. None: its main branch."""
-    token: SecretStr | None = None
-    """A token of the Hugging Face Hub. None: the environment variable HF_TOKEN, or the token of ``hf auth login``."""
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 

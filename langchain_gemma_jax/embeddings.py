@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.ancestry import refuse_at_the_end
-from langchain_gemma_jax.chat.asking.options import constructor_arguments
+from langchain_gemma_jax.chat.asking.options import constructor_arguments, renamed
 from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, vectors_of
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.settings.table import ModelSettings, how_to_load
 
 DEFAULT = "google/embeddinggemma-300m"
 
 
-class GemmaJaxEmbeddings(BaseModel, Embeddings):
+class GemmaJaxEmbeddings(ModelSettings, Embeddings):
     """EmbeddingGemma as a LangChain embedding model: texts to vectors, in the engine that also runs chat models.
 
         embeddings = GemmaJaxEmbeddings()
@@ -33,7 +33,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         InputError: a setting is not possible. The message says which values are.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=False)
 
     model: str = Field(default_factory=str)  # the default is for type checkers: __init__ always sets it
     """A folder in the layout of Sentence Transformers, or a model's id on the Hub. The default is EmbeddingGemma's."""
@@ -46,26 +46,13 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
     768, 512, 256 and 128. None: all."""
     truncate: bool = False
     """Cut texts that are too long. Otherwise they are refused with ``ContextLengthError``."""
-    timeout: float | None = None
-    """Seconds until ``DeadlineError``, loading included. None: no limit."""
-    keep_alive: float | None = None
-    """Seconds that the unused model stays in memory. None: until the memory is needed."""
-    dtype: str | None = None
-    """The weights' dtype: "bfloat16" or "float32". None: the checkpoint's own."""
-    weights: str | None = None
-    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as in its files."""
-    activations: str | None = None
-    """The type that packed matrices are multiplied by: "float32" or "int8". None: "int8" if the kernels support it."""
-    revision: str | None = None
-    """A branch, tag or commit of the model on the Hub. None: its main branch."""
-    token: SecretStr | None = None
-    """A token of the Hugging Face Hub. None: the environment variable HF_TOKEN, or the token of ``hf auth login``."""
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __init__(self, **given: Any) -> None:
-            named = any(given.get(name) is not None for name in ("model", "model_name", "model_id", "repo_id"))
-            found = given if named else given | {"model": DEFAULT}
+            found = renamed(given)
+            if found.get("model") is None:
+                found["model"] = DEFAULT
             _check(found)
             super().__init__(**constructor_arguments(found, set(type(self).model_fields), type(self).__name__))
 
@@ -103,13 +90,7 @@ class GemmaJaxEmbeddings(BaseModel, Embeddings):
         prompt = self.query_prompt if what == "query" else self.document_prompt
         asked = AskedVectors(
             model=self.model,
-            how=HowToLoad(
-                self.dtype,
-                self.revision,
-                self.weights,
-                self.activations,
-                token=None if self.token is None else self.token.get_secret_value(),
-            ),
+            how=how_to_load(self),
             what=what,
             prompt=prompt,
             dimensions=self.dimensions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -11,20 +11,21 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models import BaseLLM
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import ConfigDict
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.ancestry import refuse_at_the_end
-from langchain_gemma_jax.chat.asking.options import SETTINGS, Options, constructor_arguments, options, renamed
+from langchain_gemma_jax.chat.asking.options import Options, constructor_arguments, options, renamed
 from langchain_gemma_jax.chat.calling.raw_text import begin_text
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
 from langchain_gemma_jax.chat.calling.token_counting import token_ids
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.provider import PROVIDER
+from langchain_gemma_jax.settings.table import SETTINGS, SamplingSettings, TextSettings
 
 
-class GemmaJaxLLM(BaseLLM):
+class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
     r"""Gemma as a model that goes on with a text: base models, and CodeGemma between two texts.
 
         llm = GemmaJaxLLM(model="google/gemma-3-1b-pt", max_tokens=64)
@@ -39,54 +40,10 @@ class GemmaJaxLLM(BaseLLM):
         InputError: a setting is not possible. The message says what is.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=False)
 
-    model: str = Field(default_factory=str)  # for type checkers: __init__ always says which
-    """An embedded model, a folder, or a model's id on the Hugging Face Hub. By default GEMMA_JAX_MODEL says which."""
     suffix: str | None = None
     """The text that follows: the model writes what is between it and the prompt. For models taught so, as CodeGemma."""
-    temperature: float | None = None
-    """From 0 to 100. 0 takes the most likely token. None, here and below: what the checkpoint's authors recommend."""
-    top_k: int | None = None
-    """Draw from this many of the most likely tokens only. 0: from all of them."""
-    top_p: float | None = None
-    """Above 0, up to 1. Draw from the fewest tokens that have this probability together."""
-    min_p: float | None = None
-    """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
-    repetition_penalty: float | None = None
-    """Above 0, up to 100. More than 1 discourages tokens that the text has."""
-    presence_penalty: float | None = None
-    """From -100 to 100. Subtracted from the scores of tokens that were written."""
-    frequency_penalty: float | None = None
-    """From -100 to 100. Subtracted from a token's score once for each time that it was written."""
-    logit_bias: dict[int, float] | None = None
-    """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
-    seed: int | None = None
-    """A number with which the same text and settings give the same continuation."""
-    stop: list[str] | None = None
-    """Texts that end the continuation and are not part of it."""
-    max_tokens: int | None = None
-    """The most tokens that are written, at least 1. None: until the model ends the text, or the context is full."""
-    timeout: float | None = None
-    """Seconds until ``DeadlineError``, loading included. None: no limit."""
-    max_context: int | None = None
-    """Tokens of prompt and continuation together. None: what the model allows."""
-    keep_alive: float | None = None
-    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed."""
-    scope: str = ""
-    """A tenant's name. What different scopes read shares nothing."""
-    dtype: str | None = None
-    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
-    weights: str | None = None
-    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
-    activations: str | None = None
-    """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
-    devices: int | str | None = None
-    """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
-    revision: str | None = None
-    """A branch, tag or commit of the model on the Hub. None: its main branch."""
-    token: SecretStr | None = None
-    """A token of the Hugging Face Hub. None: that of the environment variable HF_TOKEN, or of ``hf auth login``."""
 
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
@@ -188,7 +145,7 @@ class GemmaJaxLLM(BaseLLM):
         return token_ids(text, self._asked(None, {})[0])
 
     def _stored(
-        self, names: Sequence[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
+        self, names: Iterable[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
     ) -> dict[str, Any]:
         refuse()  # before any import. Both are parameters: a module's globals are gone at the interpreter's end
         return {name: getattr(self, name, None) for name in names}

@@ -22,6 +22,11 @@ def cost(work: Callable[[], object]) -> float:
     return found + copied / WORD
 
 
+def copied(work: Callable[[], object]) -> int:
+    """Return the bytes that this thread allocates, line by line: what is copied twice counts twice."""
+    return _traced(work, copies=True)[1]
+
+
 def growth(small: Callable[[], object], large: Callable[[], object]) -> float:
     """Return how many times as much ``large`` costs as ``small``.
 

@@ -20,6 +20,13 @@ from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import listen_at_port, listen_at_socket
 from langchain_gemma_jax.server.readiness import Readiness
 from langchain_gemma_jax.server.running import RunningServer
+from langchain_gemma_jax.wire.addresses import PATH
+
+HELLO = {"model": "scripted", "messages": [{"role": "user", "content": "Hi"}]}
+CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
+PUBLIC = {CHAT: HELLO, MESSAGES: HELLO | {"max_tokens": 9}, RESPONSES: {"model": "scripted", "input": "Hi"}}
+ALICE, BOB = "alice-0123456789abcdef", "bob-0123456789abcdef"
+NATIVE = PATH + "answer"
 
 QUICK = ServerLimits(drain_s=1)
 

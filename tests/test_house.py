@@ -56,6 +56,7 @@ ROOMS = [
     "observe.jax_code",
     "observe.metrics",
     "observe.files",
+    "settings",
     "routing",
     "dialects",
     "dialects.native",
@@ -122,9 +123,9 @@ MOST_CLASS_LINES = 300  # ... and the most lines of one: what needs more has par
 # Plain Python: neither these nor anything that they import at their top may need JAX.
 PLAIN = [
     "__init__", "jax_check", "ancestry", "reentry", "chat_model", "embeddings", "llms", "chat.*", "client.*", "wire.*",
-    "routing.*", "config", "dialects.*", "charts", "grammar.*", "errors", "cli.*", "private.*", "engine.__init__",
-    "engine.base.*", "engine.requests.*", "scale.plan", "scale.demand", "scale.ray", "scale.ray_policy",
-    "scale.hosts.__init__", "scale.hosts.group", "scale.hosts.line",
+    "routing.*", "settings.*", "config", "dialects.*", "charts", "grammar.*", "errors", "cli.*", "private.*",
+    "engine.__init__", "engine.base.*", "engine.requests.*", "scale.plan", "scale.demand", "scale.ray",
+    "scale.ray_policy", "scale.hosts.__init__", "scale.hosts.group", "scale.hosts.line",
     *(f"engine.host.{name}" for name in ("error_copies", "gc_pause", "own_log")),
     *(f"engine.api.{name}" for name in ("__init__", "generation", "report")),
     *(f"engine.conversations.{name}" for name in ("prefix_index", "kv_eviction", "host_index", "transfer_costs")),

@@ -28,22 +28,9 @@ REQUIRED = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["pro
 
 # Imported only with the extra of that name.
 OPTIONAL = {
-    "cryptography",
-    "deepagents",
-    "gemma",
-    "langchain",
-    "opentelemetry",
-    "pil",
-    "prometheus-client",
-    "pypdfium2",
-    "pytest",
-    "ray",
-    "soundfile",
-    "torch",
-    "torchax",
-    "transformers",
-    "uvicorn",
-}
+    "cryptography", "deepagents", "gemma", "langchain", "opentelemetry", "pil", "prometheus-client", "pypdfium2",
+    "pytest", "ray", "soundfile", "torch", "torchax", "transformers", "uvicorn",
+}  # fmt: skip
 FAR_TOO_HEAVY = {"torch", "tensorflow", "tensorflow-cpu", "keras", "transformers", "pandas", "scikit-learn", "gemma"}
 
 

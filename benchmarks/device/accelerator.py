@@ -103,7 +103,7 @@ def some_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """How many conversations run at once, for argparse: one first, which the bandwidth is compared with."""
+    """Parse numbers of conversations at once, for argparse: one first, which the bandwidth is compared with."""
     found = tuple(map(positive, text.split(",")))
     if found[0] != 1:
         raise argparse.ArgumentTypeError(f"expected 1 first, found {text}")
@@ -131,7 +131,7 @@ def best_of(run: Callable[[], Any], times: int = 5) -> float:
 
 
 def recipe_for(way: str) -> Recipe:
-    """How the matrices are stored and multiplied: as ``ChatGemmaJax(weights=...)`` does."""
+    """Return how the matrices are stored and multiplied: as ``ChatGemmaJax(weights=...)`` does."""
     plain = choose_recipe("bfloat16")
     return plain if way == "bfloat16" else replace(plain, storage=quantised(way, choose_block_forms()))
 

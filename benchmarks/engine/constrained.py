@@ -1,4 +1,4 @@
-"""What a grammar costs: decoding that is held to one, beside free decoding, on Gemma 3 270M's shape.
+"""Time what a grammar costs: decoding that is held to one, beside free decoding, on Gemma 3 270M's shape.
 
     make bench-constrained
     make bench-constrained ARGS="--rounds 7 --dtype float32"
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(dtype: str, rounds: int) -> dict[str, list[Completion]]:
-    """What each work gave in each round."""
+    """Return the figures of each work in each round."""
     job = Job(dtype, 0, str(prepare()))
     write_tokenizer(job.checkpoint)
     configure(drafts=False)

@@ -1,4 +1,4 @@
-"""How fast the embedded models are on this machine: a prompt of 500 tokens, and tokens behind it.
+"""Time the embedded models on this machine: a prompt of 500 tokens, and tokens behind it.
 
     make bench-embedded
     make bench-embedded ARGS="--models sprout-s --rounds 9"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(model: str, rounds: int) -> list[Completion]:
-    """What each round gave, all programs being there."""
+    """Return the figures of each round, all programs being there."""
     served = engine().load(model)
     words = range(300, served.model.config.vocab_size)
     found = []

@@ -15,7 +15,7 @@ ONE_ROW = 1
 
 
 class NothingToJudgeError(ValueError):
-    """What was measured says nothing about the bar. The message says why."""
+    """Measurements that say nothing about a bar. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Bar:
-    """What is asked of our engine, alone or beside a rival."""
+    """A demand on our engine, alone or beside a rival."""
 
     work: str
     shown: str  # the bar, in words

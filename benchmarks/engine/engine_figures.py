@@ -1,4 +1,4 @@
-"""What the rounds of the engine's benchmark say: each figure is the median of all rounds."""
+"""Figures from the rounds of the engine's benchmark: each is the median of all rounds."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def seconds_per_new_token(figures: Figures, turn: int) -> float:
 
 
 def said(figures: Figures) -> list[int]:
-    """What was generated in the first round's conversation, all turns together."""
+    """Return the tokens that were generated in the first round's conversation, all turns together."""
     turns = cast("Sequence[Sequence[int]]", _part(figures.rounds[0], PLAIN)["tokens"])
     return [token for turn in turns for token in turn]
 
 
 def read_again(figures: Figures) -> int:
-    """Of what had been said before, the tokens that were read once more, in all turns of the first round."""
+    """Count the tokens said before that were read once more, in all turns of the first round."""
     reused = cast("Sequence[int]", _part(figures.rounds[0], PLAIN)["reused"])
     behind = [sum(NEW_TOKENS[:turn]) + ANSWER * turn for turn in range(len(NEW_TOKENS))]
     return sum(behind) - sum(reused)

@@ -38,7 +38,7 @@ def _conversations(run: Run) -> str:
 
 
 def _same(ours: Figures, name: str, theirs: Figures, dtype: str) -> str:
-    """How many tokens are ours. Rounding decides in bfloat16, and with llama.cpp's cache of float16, so not there."""
+    """Count tokens that are ours. Rounding decides in bfloat16, and with llama.cpp's cache of float16, so not there."""
     if name != TRANSFORMERS or dtype != "float32" or not ours.measured:
         return "–"
     return f"{agreeing(of.said(ours), of.said(theirs))} of {len(of.said(ours))}"

@@ -1,4 +1,4 @@
-"""What our engine is asked to do in a round. Each function gives what it took, as plain values."""
+"""The work of our engine in a round. Each function gives what it took, as plain values."""
 
 from __future__ import annotations
 

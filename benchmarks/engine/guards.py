@@ -1,4 +1,4 @@
-"""What guards and metrics cost: decode steps with them and without, in turns.
+"""Time what guards and metrics cost: decode steps with them and without, in turns.
 
     python benchmarks/engine/guards.py --model sprout-m --rounds 30
 

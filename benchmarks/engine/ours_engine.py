@@ -1,4 +1,4 @@
-"""This package's engine: what it is asked to do in a round, in a process of its own."""
+"""Run our engine's work of a round, in a process of its own."""
 
 from __future__ import annotations
 

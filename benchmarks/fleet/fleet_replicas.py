@@ -19,7 +19,7 @@ from benchmarks.fleet.fleet_trace import Conversation
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """How fast one replica is, and how much it holds: by default as a Gemma 3 270M in bfloat16 on two cores."""
+    """The speed and the room of one replica: by default as a Gemma 3 270M in bfloat16 on two cores."""
 
     prefill: float = 1218.0  # tokens of a prompt a second, where nothing else runs
     steps: tuple[tuple[int, float], ...] = ((1, 0.0228), (8, 0.0916))  # seconds of a step with so many rows

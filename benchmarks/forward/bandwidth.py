@@ -1,4 +1,4 @@
-"""How fast this machine reads memory: the best of several ways to read a buffer that no cache holds.
+"""Time how fast this machine reads memory: the best of several ways to read a buffer that no cache holds.
 
 A decoded token reads every weight once, so bytes of weights ÷ this is the least time it can take.
 """

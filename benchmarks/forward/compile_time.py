@@ -1,4 +1,4 @@
-"""How long the programs of a model take to compile, cold: traced, lowered and compiled from shapes alone.
+"""Time how long the programs of a model take to compile, cold: traced, lowered and compiled from shapes alone.
 
 Neither weights nor a cache are allocated, so a model that fits in no memory can be measured too. A
 process of its own each time, without JAX's persistent cache.

@@ -11,17 +11,16 @@ benchmarks/README.md says what is measured, and how.
 from __future__ import annotations
 
 import sys
-import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.running.bars import DEEP_DTYPE, DEEP_MODEL, rows
-from benchmarks.running.command import empty_run, parse, publish, set_up, status
+from benchmarks.running.command import run_all
 from benchmarks.running.contenders import Contender, measure, noting, prepare, rivals_of, say, start
 from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, OFFICIAL, OURS, TRANSFORMERS, Figures, Run
-from benchmarks.running.machine import Others
 from benchmarks.running.page import FORWARD
 from benchmarks.running.report import markdown
 from benchmarks.running.serve import Job
@@ -39,24 +38,19 @@ RIVALS = rivals_of(CONTENDERS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status is 1 if this package could not be measured."""
-    options = parse(arguments, "forward/forward", __doc__.partition("\n")[0], RIVALS, dtypes=True)
-    set_up(options)
-    run = empty_run(options)
-    fill(run, options.rounds, options.threads, options.rivals, options.dtypes)
-    publish(markdown(run), FORWARD, options, run=run, bars=rows(run))
-    return status(run, options.dtypes)
+    return run_all(arguments, "forward/forward", __doc__.partition("\n")[0], RIVALS, fill, markdown, FORWARD, rows)
 
 
-def fill(run: Run, rounds: int, threads: int, chosen: Sequence[str], dtypes: Sequence[str]) -> None:
+def fill(run: Run, options: Namespace) -> None:
     """Everything, in the order in which it disturbs itself least."""
-    began, others = time.monotonic(), Others()
     folder = prepare()
-    for dtype in dtypes:
-        run.engines[dtype] = measure(CONTENDERS, chosen, Job(dtype, threads, str(folder)), rounds)
-    for model, dtype in (*((MODEL, dtype) for dtype in dtypes), (DEEP_MODEL, DEEP_DTYPE)):
-        job = Job(dtype, threads, str(folder), model)
+    for dtype in options.dtypes:
+        run.engines[dtype] = measure(
+            CONTENDERS, options.rivals, Job(dtype, options.threads, str(folder)), options.rounds
+        )
+    for model, dtype in (*((MODEL, dtype) for dtype in options.dtypes), (DEEP_MODEL, DEEP_DTYPE)):
+        job = Job(dtype, options.threads, str(folder), model)
         run.compilations.setdefault(model, {})[dtype] = compilation(job)
-    run.seconds, run.others = time.monotonic() - began, others.cores_used()
 
 
 def compilation(job: Job) -> Figures:

@@ -1,4 +1,4 @@
-"""This package's programs as an engine: what ``engine/`` runs on the device, without the engine around it."""
+"""Our programs as an engine: what ``engine/`` runs on the device, without the engine around it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ours:
         }
 
     def forget(self) -> None:
-        """What a slot of the cache holds follows from how much was read, so there is nothing to clear."""
+        """Do nothing: the content of the cache follows from how much was read."""
 
     def read(self, prompt: Sequence[int]) -> int:
         tokens, start, count = self._put(

@@ -57,7 +57,7 @@ SWAP_BAR, RETURN_BAR = 1.3, 0.2
 
 @dataclass
 class Times:
-    """What the rounds took, in seconds."""
+    """Seconds of the rounds."""
 
     nbytes: int
     floor: list[float] = field(default_factory=list)  # the bytes, from the page cache to the device

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def by_step(signals: Signals) -> Choice:
-    """Whatever the step by itself asks for."""
+    """Choose whatever the step by itself asks for."""
     return Choice("heavy" if signals.tools else "light", "the step by itself")
 
 

@@ -90,7 +90,7 @@ def _median(figures: Figures, prompt: int | None) -> float:
 
 
 def _floor(run: Run, dtype: str) -> Speed:
-    """What reading every weight once a token would allow."""
+    """Return the tokens a second that reading every weight once a token would allow."""
     name, ours, memory = "bandwidth ÷ bytes", run.of(OURS, dtype), run.of(BANDWIDTH, dtype)
     if not ours.measured or not memory.measured:
         return Speed(name, None, memory.problem or ours.problem)

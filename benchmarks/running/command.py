@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from benchmarks.running.bars import Row
 from benchmarks.running.contenders import ROOT
 from benchmarks.running.figures import OURS, Run
-from benchmarks.running.machine import cores, machine
+from benchmarks.running.machine import Others, cores, machine
 from benchmarks.running.page import Block, replace_block
 from benchmarks.work.workload import DTYPES
 
@@ -98,6 +99,26 @@ def empty_run(options: argparse.Namespace) -> Run:
             "rivals": list(options.rivals),
         },
     )
+
+
+def run_all(
+    arguments: Sequence[str] | None,
+    program: str,
+    description: str,
+    rivals: Mapping[str, str],
+    fill: Callable[[Run, argparse.Namespace], None],
+    markdown: Callable[[Run], str],
+    block: Block,
+    rows: Callable[[Run], Sequence[Row]],
+) -> int:
+    """Run a benchmark in the dtypes that are asked for, and publish it; 1 if this package could not be measured."""
+    options = parse(arguments, program, description, rivals, dtypes=True)
+    set_up(options)
+    run, others, began = empty_run(options), Others(), time.monotonic()
+    fill(run, options)
+    run.seconds, run.others = time.monotonic() - began, others.cores_used()
+    publish(markdown(run), block, options, run=run, bars=rows(run))
+    return status(run, options.dtypes)
 
 
 def publish(

@@ -1,4 +1,4 @@
-"""What a run measured, as plain values: what the report is made from, and what ``--json`` writes."""
+"""Measurements of a run as plain values: what the report is made from, and what ``--json`` writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Figures:
         return [1 / cast("float", each["decode"]) for each in self.rounds]
 
     def tokens(self) -> list[int]:
-        """What was decoded in the first round."""
+        """Return the tokens decoded in the first round."""
         return list(cast("Sequence[int]", self.rounds[0]["tokens"]))
 
     def bandwidth(self) -> list[float]:
@@ -74,7 +74,7 @@ class Run:
 
 
 def agreeing(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """How many tokens are the same, up to the first that is not."""
+    """Count the tokens that are the same, up to the first that is not."""
     for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if one != other:
             return index

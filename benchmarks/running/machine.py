@@ -1,4 +1,4 @@
-"""What the figures depend on: the processor, its cores, and how much of them others used meanwhile."""
+"""Facts that figures depend on: the processor, its cores, and how much of them others used meanwhile."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def machine() -> Mapping[str, Json]:
 
 
 class Others:
-    """How many cores everybody else has kept busy since this object was made, the hypervisor's other guests too."""
+    """Cores that everybody else has kept busy since this was made, the hypervisor's other guests too."""
 
     def __init__(self) -> None:
         self._then = self._now()
 
     def cores_used(self) -> float | None:
-        """On average; None where the system does not tell. Children count as others until they have been waited for."""
+        """Return their average; None where the system does not tell. Children count until they have been waited for."""
         then, now = self._then, self._now()
         if then is None or now is None:
             return None
@@ -50,7 +50,7 @@ class Others:
 
 
 def busy_seconds(stat: str, ticks: int) -> float | None:
-    """What the first line of ``/proc/stat`` says of all cores together: all but waiting."""
+    """Return the seconds in the first line of ``/proc/stat``, of all cores together: all but waiting."""
     name, *fields = stat.partition("\n")[0].split() or [""]
     if name != "cpu" or len(fields) < 8:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Block:
-    """Where a program's figures are on a page."""
+    """The place of a program's figures on a page."""
 
     name: str
     program: str

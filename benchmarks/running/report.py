@@ -84,7 +84,7 @@ def _both(samples: Sequence[float]) -> str:
 
 
 def _agreement(run: Run, name: str, dtype: str) -> str:
-    """How many of the decoded tokens are ours. Rounding decides among them in bfloat16, so only float32 is shown."""
+    """Say how many decoded tokens are ours, in float32 alone: in bfloat16 rounding decides among them."""
     ours, theirs = run.of(OURS, dtype), run.of(name, dtype)
     if name == OURS or dtype != "float32" or not ours.measured:
         return "–"
@@ -92,7 +92,7 @@ def _agreement(run: Run, name: str, dtype: str) -> str:
 
 
 def machine_and_versions(run: Run, engines: Sequence[str], dtypes: Sequence[str] = DTYPES) -> Iterator[str]:
-    """What it ran on and with."""
+    """Say what it ran on and with."""
     machine, settings = run.machine, run.settings
     memory = cast("int", machine["memory_bytes"]) / 2**30
     yield (

@@ -23,7 +23,7 @@ Answer: TypeAlias = Mapping[str, Json]
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to measure."""
+    """The work that a process is to measure."""
 
     dtype: str
     threads: int

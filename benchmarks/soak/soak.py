@@ -123,7 +123,7 @@ def set_up() -> None:
 
 
 def cold_run(tenants: Sequence[Tenant]) -> Mapping[str, str]:
-    """What a fresh process says to each greedy question, by its name."""
+    """Return what a fresh process says to each greedy question, by its name."""
     command = [sys.executable, str(Path(__file__)), "--cold"]
     asked = json.dumps([tenant.secret for tenant in tenants])
     done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True)
@@ -166,7 +166,7 @@ def run_for(traffic: Traffic, seed: int, seconds: float) -> None:
 
 
 def at_rest(wanted: Sample | None = None, within: float = 20.0) -> Sample:
-    """What is held when nothing is asked any more. Threads that are about to end have some time for it."""
+    """Sample what is held when nothing is asked any more. Threads that are about to end have some time for it."""
     until = time.monotonic() + within
     while True:
         time.sleep(1.0)
@@ -211,7 +211,7 @@ def log_capture(folder: Path) -> Iterator[tuple[IO[str], list[Path]]]:
 
 
 def shown(sample: Sample) -> str:
-    """What is held, in short."""
+    """Say what is held, in short."""
     return f"{sample.rss:.0f} MiB, {sample.threads} threads, {sample.files} descriptors"
 
 

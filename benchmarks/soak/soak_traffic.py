@@ -35,7 +35,7 @@ FORK_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who asks. The secret stands in everything that the tenant sends: prompts, names, schemas, results, scope."""
+    """Somebody who asks. The secret stands in all that the tenant sends: prompts, names, schemas, results, scope."""
 
     secret: str
 
@@ -118,7 +118,7 @@ def questions(tenant: Tenant, model: str) -> Iterator[tuple[str, Callable[[str],
 
 
 def raw_text(found: Mapping[str, Any]) -> str:
-    """What a model wrote, where an object was asked for."""
+    """Return what a model wrote, where an object was asked for."""
     raw = found["raw"]
     return raw.text if isinstance(raw, AIMessage) else ""
 
@@ -132,7 +132,7 @@ class Traffic:
         self._asked = {tenant.scope: [*self._all_of(tenant)] for tenant in tenants}
 
     def kinds(self) -> list[Callable[[random.Random, Tenant, str], None]]:
-        """Those of threads."""
+        """Return the kinds of requests that threads make."""
         return [
             self.greedy,
             self.greedy,

@@ -1,4 +1,4 @@
-"""What a soak looks at, and what it makes of it: memory, threads, descriptors, foreign words, changed answers."""
+"""Watch and judge a soak: memory, threads, descriptors, foreign words, changed answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 10  # findings of a kind that are told in full
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process held at one moment."""
+    """Everything that the process held at one moment."""
 
     minute: float
     rss: float  # MiB
@@ -31,14 +31,14 @@ class Sample:
 
     @classmethod
     def now(cls, minute: float) -> Sample:
-        """This process's, where Linux says."""
+        """Sample this process, where Linux says."""
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         files = len(os.listdir("/proc/self/fd")) - 1  # noqa: PTH208  one of them is the list's own
         return cls(minute, pages * os.sysconf("SC_PAGE_SIZE") / 2**20, threading.active_count(), files)
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """How fast values grow: the median of the slopes between all pairs, which a few outliers do not move.
+    """Return how fast values grow: the median of the slopes between all pairs, which a few outliers do not move.
 
     Less than two moments have none.
     """
@@ -90,7 +90,7 @@ class Secrets:
         return self.in_bytes(data)
 
     def in_folder(self, folder: Path) -> Iterator[str]:
-        """What is found in the files of a folder, and in their names."""
+        """Return what is found in the files of a folder, and in their names."""
         for file in sorted(folder.rglob("*")):
             found = self.in_bytes(os.fsencode(file.relative_to(folder)))
             try:
@@ -102,7 +102,7 @@ class Secrets:
 
 @dataclass
 class Findings:
-    """What the traffic found. Any thread may add to it."""
+    """Findings of the traffic. Any thread may add to it."""
 
     secrets: Secrets
     requests: int = 0
@@ -114,7 +114,7 @@ class Findings:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def done(self, count: int = 1) -> None:
-        """So many requests ended well."""
+        """Count requests that ended well."""
         with self.lock:
             self.requests += count
 
@@ -147,7 +147,7 @@ class Findings:
                 self.changed.append(f"{key}: {answer!r} where a cold run says {cold!r}")
 
     def line(self) -> str:
-        """In short."""
+        """Say it in short."""
         with self.lock:
             errors = ", ".join(f"{count} {name}" for name, count in sorted(self.errors.items())) or "none"
             return f"{self.requests} requests, {self.compared} compared; errors: {errors}"
@@ -172,7 +172,7 @@ def watch(
 
 
 def verdict(samples: Sequence[Sample], start: Sample, end: Sample, found: Findings, minutes: float) -> tuple[str, bool]:
-    """What is held and what is not, a line each; and whether all is."""
+    """Say what is held and what is not, a line each; and whether all is."""
     since, grew = growth(samples, minutes)
     lines = [
         _line(grew < MOST_GROWTH, f"memory: {grew:+.2f} MiB a minute after minute {since:g} (below {MOST_GROWTH:g})"),

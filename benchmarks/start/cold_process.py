@@ -19,7 +19,7 @@ Mark = Callable[[str], None]
 
 
 def floor(mark: Mark) -> None:
-    """What nobody who uses JAX and LangChain can do without."""
+    """Import what nobody who uses JAX and LangChain can do without."""
     import jax  # noqa: F401
     import langchain_core  # noqa: F401
 
@@ -27,7 +27,7 @@ def floor(mark: Mark) -> None:
 
 
 def ours(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
-    """This package: everything by default."""
+    """Import this package: everything by default."""
     import jax  # noqa: F401
     import langchain_core  # noqa: F401
 

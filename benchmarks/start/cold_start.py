@@ -172,7 +172,7 @@ def rows(found: Mapping[str, Mapping[str, list[Times]]]) -> list[Row]:
 
 
 def say(text: str) -> None:
-    """Where it is."""
+    """Print how far it is."""
     print(text, file=sys.stderr, flush=True)
 
 

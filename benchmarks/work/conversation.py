@@ -1,4 +1,4 @@
-"""What engines are asked to continue: an agent's conversation of ten turns, each a little more than all before it.
+"""The conversation that engines continue: an agent's, of ten turns, each a little more than all before it.
 
 Read in environments that have neither JAX nor this package: the standard library only.
 """

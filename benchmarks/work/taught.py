@@ -47,7 +47,7 @@ def teach(model: Model, prompt: Sequence[int], answer: Sequence[int]) -> Model:
 
 
 def _given(model: Model, tokens: Sequence[int]) -> npt.NDArray[np.float32]:
-    """What the last feed-forward gives at each token, up to its length: ``[token, width]``."""
+    """Return the last feed-forward's output at each token, up to its length: ``[token, width]``."""
     capacity = -(-len(tokens) // 256) * 256
     padded = jnp.array([[*tokens, *[0] * (capacity - len(tokens))]], jnp.int32)
     row = jnp.zeros((1,), jnp.int32)
@@ -59,7 +59,7 @@ def _given(model: Model, tokens: Sequence[int]) -> npt.NDArray[np.float32]:
 
 
 def _wanted(model: Model, answer: Sequence[int]) -> npt.NDArray[np.float32]:
-    """What it ought to give: after the final norm, the direction of the next token's embedding. ``[token, width]``."""
+    """Return the wanted output: after the norm, the direction to the next token's embedding. ``[token, width]``."""
     table = cast("jax.Array", model.params["embed"])
     ids = jnp.array(answer, jnp.int32)
     rows = np.asarray(table[ids] if model.recipe.embed.out_first else table[:, ids].T, np.float32)

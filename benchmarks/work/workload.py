@@ -1,4 +1,4 @@
-"""What every engine is asked to do: the same prompt, the same number of tokens, the same room for them.
+"""The work of every engine: the same prompt, the same number of tokens, the same room for them.
 
 Read in environments that have neither JAX nor this package: the standard library only.
 """

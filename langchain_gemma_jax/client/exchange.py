@@ -33,6 +33,7 @@ from langchain_gemma_jax.wire.warning_forms import warned
 CONNECT_SECONDS = 5.0
 HOSTS = "x-gemma-jax-hosts"  # the header of a server with a group of hosts: the loss of one of them ends the group
 GRACE_SECONDS = 2.0  # for the server's own deadline error, which lists where the time went
+NO_SUCH_CALL = (HTTPStatus.NOT_FOUND, "RequestError")  # a server's answer for a path that it does not have
 _READ = 65536
 _MOST_GROUPS = 1024
 
@@ -120,6 +121,11 @@ class WireAnswer:
         with suppress(ValueError, RecursionError):
             told = json.loads(body)
             if isinstance(told, dict) and isinstance(told.get("error"), dict) and "name" in told["error"]:
+                if (self._response.status, told["error"]["name"]) == NO_SUCH_CALL:
+                    return ServerError(
+                        f"The server at {self._asked.address} has no {PATH}{self._asked.what}: client and server are "
+                        "not of one version. Install the same one of langchain-gemma-jax for both."
+                    )
                 return error_in(told["error"])
         return _refused_on_the_way(self._asked.address, self._response.status)
 

@@ -6,25 +6,26 @@ import os
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import BaseMessage
 from pydantic import SecretStr
 
+from langchain_gemma_jax.chat.answering.answer_parts import Shown, WholeAnswer
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.errors import InputError, ServerError
+from langchain_gemma_jax.errors import EngineError, InputError, ServerError
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.wire.addresses import Address, address_of
-from langchain_gemma_jax.wire.message_forms import answer_in, chunk_in, messages_out, to_json
+from langchain_gemma_jax.wire.answer_forms import shown_in, whole_in
+from langchain_gemma_jax.wire.message_forms import messages_out, to_json
 from langchain_gemma_jax.wire.option_forms import options_out, session_out
 
-_MODELS = (("response_metadata", "model_name"), ("metadata", "model"), ("metadata", "model_name"))  # that answered
+T = TypeVar("T")
 
 
 def answerer_at(server: str, key: SecretStr | None) -> Answerer:
@@ -44,52 +45,44 @@ class RemoteModel:
     address: Address
     key: str | None = field(default=None, repr=False)
 
-    def answer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
+    def answer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> WholeAnswer:
         """Return a whole answer."""
         told = _only(list(ask(self._asked("answer", messages, options, clock))))
-        return answer_in(self._as_named(told, options))
+        return whole_in(self._as_named(told, options))
 
-    async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> AIMessage:
+    async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> WholeAnswer:
         """Return a whole answer, without blocking the event loop."""
         asked = await beside(self._asked, "answer", messages, options, clock)
         async with aclosing(aask(asked)) as told:
-            return answer_in(self._as_named(_only([each async for each in told]), options))
+            return whole_in(self._as_named(_only([each async for each in told]), options))
 
-    def chunks(
-        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
-    ) -> Generator[AIMessageChunk, None, None]:
-        """Yield an answer in chunks, as it arrives."""
-        asked = self._asked("stream", messages, options, clock, as_blocks=as_blocks)
+    def stream(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, shown: Shown[T]
+    ) -> Generator[T, None, None]:
+        """Yield an answer in the caller's form, as it arrives."""
+        asked = self._asked("stream", messages, options, clock)
         with closing(ask(asked)) as told:
-            for each in told:
-                yield chunk_in(self._as_named(each, options))
+            try:
+                for each in told:
+                    yield from shown_in(self._as_named(each, options), shown)
+            except EngineError:
+                yield from shown.broken()
+                raise
 
-    async def achunks(
-        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, *, as_blocks: bool
-    ) -> AsyncGenerator[AIMessageChunk, None]:
-        """Yield an answer in chunks, as it arrives, without blocking the event loop."""
-        asked = await beside(partial(self._asked, as_blocks=as_blocks), "stream", messages, options, clock)
+    async def astream(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, shown: Shown[T]
+    ) -> AsyncGenerator[T, None]:
+        """Yield an answer in the caller's form, as it arrives, without blocking the event loop."""
+        asked = await beside(self._asked, "stream", messages, options, clock)
         async with aclosing(aask(asked)) as told:
-            async for each in told:
-                yield chunk_in(self._as_named(each, options))
-
-    def events(
-        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
-    ) -> Generator[dict[str, Any], None, None]:
-        """Yield an answer as events, as it arrives."""
-        asked = self._asked("events", messages, options, clock, message_id=message_id)
-        with closing(ask(asked)) as told:
-            for each in told:
-                yield self._as_named(each, options)
-
-    async def aevents(
-        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, message_id: str
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield an answer as events, as it arrives, without blocking the event loop."""
-        asked = await beside(partial(self._asked, message_id=message_id), "events", messages, options, clock)
-        async with aclosing(aask(asked)) as told:
-            async for each in told:
-                yield self._as_named(each, options)
+            try:
+                async for each in told:
+                    for made in shown_in(self._as_named(each, options), shown):
+                        yield made
+            except EngineError:
+                for made in shown.broken():
+                    yield made
+                raise
 
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         """Return the number of tokens that a conversation has as a prompt."""
@@ -106,7 +99,7 @@ class RemoteModel:
     ) -> WireRequest:
         local = self.address.is_local
         told = options_out(options, local=local)
-        said = messages_out(messages, options.media_folders)
+        said = messages_out(messages, options.media_folders or ())
         told["model"] = _place(options.model, local=local)
         if "route" in told:
             told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
@@ -122,12 +115,11 @@ class RemoteModel:
 
     def _as_named(self, told: dict[str, Any], options: Options) -> dict[str, Any]:
         """Return an answer with the caller's names of models: a folder was sent as an absolute path."""
-        for field_name, key in _MODELS:
-            metadata = told.get(field_name)
-            if isinstance(metadata, dict) and isinstance(said := metadata.get(key), str) and os.path.isabs(said):  # noqa: PTH117
+        for place, key in ((told, "model"), (told.get("metadata"), "model_name")):
+            if isinstance(place, dict) and isinstance(said := place.get(key), str) and os.path.isabs(said):  # noqa: PTH117
                 named = options.route.sizes.values() if options.route is not None else (options.model,)
                 local = self.address.is_local
-                metadata[key] = next((each for each in named if _place(each, local=local) == said), said)
+                place[key] = next((each for each in named if _place(each, local=local) == said), said)
         return told
 
 

@@ -27,7 +27,7 @@ from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
 from langchain_gemma_jax.server.pages import PATHS, Pages
 from langchain_gemma_jax.server.readiness import Readiness
-from langchain_gemma_jax.wire.addresses import DEADLINE, PATH
+from langchain_gemma_jax.wire.addresses import DEADLINE, OURS, PATH
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class GemmaJaxApp:
         found = self._apis.get(path)
         if found is not None:
             return found[1]
-        return NativeForm() if path.startswith("/gemma-jax/") else OpenAIForm()
+        return NativeForm() if path.startswith(OURS) else OpenAIForm()
 
     async def _carry_out(self, exchange: Exchange) -> None:
         exchange.check_head()

@@ -15,6 +15,7 @@ from langchain_gemma_jax.server.http.exchange import Exchange
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError
 from langchain_gemma_jax.server.readiness import Readiness
+from langchain_gemma_jax.wire.addresses import OURS
 
 PATHS = ("/health", "/ready", "/metrics", "/v1/models")
 _OF_ONE = "/v1/models/"
@@ -38,7 +39,8 @@ class Pages:
         path = exchange.path
         if path not in PATHS and not path.startswith(_OF_ONE):
             known = ", ".join((*PATHS, *self._asked_by_post))
-            raise RequestError(f"There is no {path[:200]!r} here. There are {known}.", 404, "no_such_path")
+            ours = " Are client and server of one version of langchain-gemma-jax?" if path.startswith(OURS) else ""
+            raise RequestError(f"There is no {path[:200]!r} here. There are {known}.{ours}", 404, "no_such_path")
         if exchange.method not in {"GET", "HEAD"}:
             raise RequestError(f"{path[:200]} is asked by GET, not by {exchange.method[:20]}.", 405, "no_such_method")
         if path == "/health":

@@ -11,7 +11,8 @@ from langchain_gemma_jax.config import SERVER_OFF, cache_dir
 from langchain_gemma_jax.errors import InputError
 
 AUTO = "auto"
-PATH = "/gemma-jax/1/"  # of the calls; the number is the version of the forms
+OURS = "/gemma-jax/"
+PATH = f"{OURS}2/"  # of the calls; the number is the version of the forms
 SESSION = "x-session-id"  # the header by which routers keep conversations together
 DEADLINE = "x-deadline-s"  # the header with the seconds that are left for a call
 HOW_TO_START = "Start one: gemma-jax serve"

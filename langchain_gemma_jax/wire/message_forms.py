@@ -9,7 +9,6 @@ from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
     BaseMessage,
     ChatMessage,
     FunctionMessage,
@@ -37,10 +36,6 @@ _FIELDS = {  # of a message, for its prompt or a route's decision. A tool's arti
     "content", "name", "id", "additional_kwargs", "response_metadata", "tool_calls", "invalid_tool_calls",
     "tool_call_id", "status", "role",
 }  # fmt: skip
-_OF_ANSWERS = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "tool_calls",
-               "invalid_tool_calls")  # fmt: skip
-_OF_CHUNKS = ("content", "additional_kwargs", "response_metadata", "usage_metadata", "tool_call_chunks",
-              "chunk_position")  # fmt: skip
 
 
 def to_json(value: object) -> bytes:
@@ -109,22 +104,6 @@ def messages_in(told: object) -> list[BaseMessage]:
     if len(told) > MOST_MESSAGES:
         raise InputError(f"messages: expected at most {MOST_MESSAGES}, found {len(told)}.")
     return [_message_in(number, each) for number, each in enumerate(looking(told))]
-
-
-def answer_out(message: AIMessage) -> dict[str, Any]:
-    """Return a model's answer, or a piece of one, in the form in which it is sent."""
-    names = _OF_CHUNKS if isinstance(message, AIMessageChunk) else _OF_ANSWERS
-    return {name: value for name in names if (value := getattr(message, name))}
-
-
-def answer_in(told: dict[str, Any]) -> AIMessage:
-    """Return the model's answer that was sent whole."""
-    return AIMessage(**{"content": "", **told})
-
-
-def chunk_in(told: dict[str, Any]) -> AIMessageChunk:
-    """Return the piece of a model's answer that was sent."""
-    return AIMessageChunk(**{"content": "", **told})
 
 
 def _message_in(number: int, told: object) -> BaseMessage:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import SecretStr
 
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat
-from langchain_gemma_jax.chat.asking.options import SAMPLED, SETTINGS, Options, options
+from langchain_gemma_jax.chat.asking.options import Options, options
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing import Route
+from langchain_gemma_jax.settings.table import SETTINGS
 
 _AS_IT_IS = "!#$&'()*+,/:;=?@[]~ "  # characters that a session's name keeps in its header
 _LONGEST_SESSION = 256  # characters
-_HERE = {"session", "media_folders", "allow_urls"}  # a header, and permissions on the caller's machine
-_TAKEN = {*SETTINGS, "tools", "tool_choice", "answer", "token"} - _HERE
+_SENT = tuple(name for name, setting in SETTINGS.items() if setting.sent)
+_TAKEN = {*_SENT, "tools", "tool_choice", "answer", "token"}
 
 
 def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
@@ -33,10 +33,10 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
             "token: a server fetches models from the Hub with a token of its own. It is sent through a Unix socket "
             "alone: leave it out, or give it to the server as HF_TOKEN."
         )
-    found: dict[str, Any] = {name: getattr(asked, name) for name in SETTINGS if name not in {*SAMPLED, "route", *_HERE}}
-    found |= {**asked.sampled, "route": _route(asked.route), "tool_choice": asked.choice}
-    if isinstance(bias := asked.sampled.get("logit_bias"), Mapping):  # JSON would turn the ids into texts
-        found["logit_bias"] = [list(each) for each in bias.items()]
+    found: dict[str, Any] = {name: getattr(asked, name) for name in _SENT}
+    found |= {"route": _route(asked.route), "tool_choice": asked.choice}
+    if asked.logit_bias is not None:  # JSON would turn the ids into texts
+        found["logit_bias"] = [list(each) for each in asked.logit_bias.items()]
     found["tools"] = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
         for tool in asked.tools
@@ -82,11 +82,8 @@ def options_in(told: object) -> Options:
         raise InputError(f"tools: expected at most {MOST_TOOLS}, found {len(tools)}.")
     found = options(dict.fromkeys(SETTINGS), None, {**given, "tools": [_tool(each) for each in tools]})
     token = told.get("token")
-    return replace(
-        found,
-        answer=_answer(told["answer"]) if "answer" in told else None,
-        token=SecretStr(token) if isinstance(token, str) else None,
-    )
+    answer = _answer(told["answer"]) if "answer" in told else None
+    return found.model_copy(update={"answer": answer, "token": SecretStr(token) if isinstance(token, str) else None})
 
 
 def _route(route: Route | None) -> dict[str, str] | None:

@@ -9,13 +9,14 @@ from pathlib import Path
 import jax
 import pytest
 
-from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax import ChatGemmaJax, Route
 from langchain_gemma_jax.engine.api import process
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.server.running import RunningServer
+from tests.chat.routes import SIZES
 from tests.chat.scripted import ScriptedEngine
 from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
 from tests.seeing_gemma import add_sight
@@ -23,13 +24,16 @@ from tests.serving import serving
 
 # Files whose tests are run through a socket too, in which the same answers come from a server: all with the slow ones,
 # these always.
-ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_exceptions", "test_protocol_events"}
+ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_answer_metadata", "test_model_errors", "test_protocol_events"}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
-    "test_media.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
+    "test_event_reader.test_bound_tools_are_converted_once": "a server gets tools with each request",
+    "test_event_reader.test_settings_are_checked_once": "the client and the server check, once each",
+    "test_event_reader.test_an_admission_takes_one_plan": "one process is enough",
+    "test_media_in.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
-    "test_concurrency.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
+    "test_starting.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",
     "test_concurrency.test_the_event_loop_is_free_while_a_large_schema_is_compiled": "the same",
 }
 LADDERS = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1, 8))
@@ -135,3 +139,21 @@ def scripted(monkeypatch) -> Callable[..., tuple[ChatGemmaJax, ScriptedEngine]]:
         return ChatGemmaJax(**{"model": "scripted", **settings}), engine
 
     return scripted
+
+
+@pytest.fixture
+def said(scripted):
+    """``said("one", "two")``: a routed model, its engine, and what the policy was shown."""
+
+    def said(*answers: str, policy=None, **settings):
+        seen = []
+
+        def watched(signals):
+            seen.append(signals)
+            return policy(signals)
+
+        route = Route(**SIZES, **({} if policy is None else {"policy": watched}), **settings.pop("route", {}))
+        model, engine = scripted(*answers, model="auto", route=route, **settings)
+        return model, engine, seen
+
+    return said

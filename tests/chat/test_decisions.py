@@ -8,15 +8,11 @@ import random
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, Sampling, UnsupportedModelError
+from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, UnsupportedModelError
 from langchain_gemma_jax.chat.calling.label_scores import label_ids
+from tests.chat.decision_models import STATE, Choice, Noul, Score, decisions, ours
 from tests.dialects.vocabulary import tokenizer
 
-decisions = pytest.importorskip("langchain_core.decisions", reason="this langchain-core has no decision models")
-ours = pytest.importorskip("langchain_gemma_jax.decisions")
-
-Noul, Choice, Score = decisions.Noul, decisions.Choice, decisions.Score
-STATE = "PAYMENTS HAVE FAILED FOR THREE DAYS."
 QUESTIONS = {
     "urgent": Noul(instructions="IS THIS URGENT?"),
     "team": Choice(instructions="WHICH TEAM?", criteria={"billing": "MONEY", "technical": None}),
@@ -45,55 +41,6 @@ async def test_answers_are_probabilities(judge):
         assert other.scores["anger"].probabilities == pytest.approx(anger.probabilities, abs=1e-3)
     # The second time all but the last token was there already.
     assert again.usage["input_token_details"]["cache_read"] == again.usage["input_tokens"] - len(QUESTIONS)
-
-
-def test_they_are_those_of_the_models_own_distribution(judge, running):
-    served = running.load(judge.model)
-    prompt = [served.model.tokenizer.bos_id, *served.model.tokenizer.encode_text(STATE)]
-    told = running.submit(served, prompt, Sampling(max_tokens=1, logprobs=True, top_logprobs=20)).result()
-    known = dict(told.logprobs[0].top)
-    ids = tuple(reversed(known))  # the least likely first
-    found = running.submit(served, prompt, Sampling(max_tokens=1, scored=ids)).result().logprobs[0]
-    assert [token for token, _ in found.top] == list(ids)
-    assert dict(found.top) == pytest.approx(known, abs=1e-3)
-    assert found.id == told.logprobs[0].id, "what is asked changes nothing"
-    assert ours.probabilities(list(known.values()), 1e5) == pytest.approx([1 / 20] * 20, abs=1e-3)
-    for wrong, match in (((served.model.architecture.vocab_size,), "scored"), ((1,) * 21, "at most 20")):
-        with pytest.raises(InputError, match=match):
-            running.submit(served, prompt, Sampling(scored=wrong))
-    with pytest.raises(InputError, match="together with logprobs"):
-        Sampling(scored=(1,), logprobs=True)
-
-
-def test_more_labels_than_are_reported_at_once(judge):
-    many = Choice(instructions="WHICH?", criteria={f"label {number}": None for number in range(26)})
-    found = judge.invoke({"state": STATE, "questions": {"one": many}}).choices["one"]
-    assert len(found.probabilities) == 26
-    assert math.isclose(sum(found.probabilities.values()), 1)
-
-
-def test_what_is_asked_is_read_as_it_is(scripted):
-    _, engine = scripted("No")
-    judge = ours.GemmaDecisionModel(model="judge", scope="tenant", app="shop")
-    state = {
-        "messages": [
-            HumanMessage("Delete it <|turn>"),
-            AIMessage("", tool_calls=[{"name": "rm", "args": {"path": "/"}, "id": "1"}]),
-            ToolMessage("denied", tool_call_id="1", status="error"),
-        ],
-        "tool_call": {"name": "rm", "args": {"path": "/"}},
-    }
-    criteria = decisions.NoulCriteria(true="It destroys.", false=None)
-    risky = Noul(instructions="Is it risky?", criteria=criteria)
-    answer = judge.invoke({"state": state, "questions": {"risky": risky}})
-    assert answer.nouls["risky"].noul < 0.5
-    (request,) = engine.submitted
-    read = tokenizer().decode(request["prompt"])
-    for text in ("user: Delete it <|turn>", 'calls rm with {"path": "/"}', "result of a tool (error): denied"):
-        assert text in read
-    for text in ('tool_call: {"name": "rm"', "Is it risky?\nYes: It destroys.\nAnswer Yes or No."):
-        assert text in read
-    assert (request["scope"], request["app"], request["sampling"].max_tokens) == ("tenant", "shop", 1)
 
 
 async def test_what_is_not_possible_is_refused(scripted):

@@ -6,9 +6,7 @@ import pytest
 from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableLambda
 
-from langchain_gemma_jax import ContextLengthError, DeadlineError, GemmaJaxLLM, InputError
-from langchain_gemma_jax.chat.calling.raw_text import FILL_IN, text_ids
-from tests.dialects.vocabulary import tokenizer
+from langchain_gemma_jax import DeadlineError, GemmaJaxLLM, InputError
 
 
 @pytest.fixture
@@ -39,35 +37,6 @@ def test_what_it_cost_and_how_it_ended(llm):
     assert usage["prompt_tokens"] == 2 + llm.get_num_tokens("THE EARTH") + llm.get_num_tokens("A")
     told = llm._get_ls_params(model_name="y")
     assert (told["ls_provider"], told["ls_model_name"], told["ls_max_tokens"]) == ("gemma_jax", "y", 8)
-
-
-def test_the_text_is_read_as_it_is_and_settings_hold(scripted):
-    _, engine = scripted("one two<eos>", "one two")
-    llm = GemmaJaxLLM(model="x", stop=["two"], scope="tenant", token="hf_abc")
-    assert llm.invoke("<|turn>user") == "one "
-    (request,) = engine.submitted
-    assert request["prompt"] == (tokenizer().bos_id, *tokenizer().encode_text("<|turn>user"))
-    assert (request["scope"], engine.loaded[1]["token"]) == ("tenant", "hf_abc")
-    assert request["sampling"].grammar is None
-    assert llm.invoke("A", max_tokens=3, stop=["zzz"]) == "one"
-    with pytest.raises(ContextLengthError):
-        GemmaJaxLLM(model="x", max_context=5).invoke("A" * 50)
-
-
-def test_what_is_between_two_texts_is_written_by_models_that_learnt_it(scripted):
-    class Coder:
-        bos_id = 2
-
-        def control_id(self, name):
-            return 100 + FILL_IN.index(name)
-
-        def encode_text(self, text):
-            return [ord(mark) for mark in text]
-
-    assert text_ids("a", "b", Coder(), "codegemma") == [2, 100, ord("a"), 101, ord("b"), 102]
-    scripted()
-    with pytest.raises(InputError, match="cannot fill in between two texts"):
-        GemmaJaxLLM(model="x", suffix="b").invoke("a")
 
 
 async def test_deadlines_hold(scripted):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 import types
-from importlib import import_module
-from importlib.metadata import EntryPoint
-from importlib.util import find_spec
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -18,9 +13,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage
 
 from langchain_gemma_jax import ChatGemmaJax, ProviderWarning, provider
-from tests.dialects.vocabulary import tokenizer
-
-ROOT = Path(__file__).parents[2]
+from tests.chat.entry_points import ROOT
 
 
 def test_a_model_is_made_by_its_name():
@@ -97,31 +90,3 @@ def test_an_entry_of_the_users_own_stays(monkeypatch):
     other_langchain(monkeypatch, _BUILTIN_PROVIDERS=table)
     provider.register()
     assert table["gemma_jax"][0] == "theirs"
-
-
-def entry_points() -> list[EntryPoint]:
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
-    return [EntryPoint(name, value, group) for group, lines in groups.items() for name, value in lines.items()]
-
-
-def test_entry_points_lead_to_functions():
-    found = entry_points()
-    assert {each.group for each in found} >= {"deepagents.provider_profiles", "deepagents.harness_profiles"}
-    assert all(callable(each.load()) for each in found if each.group.startswith("deepagents."))
-
-
-@pytest.mark.skipif(find_spec("deepagents") is None, reason="deepagents is not installed")
-def test_a_deep_agent_is_made_by_a_name_and_small(scripted, monkeypatch):
-    profiles = import_module("deepagents.profiles._builtin_profiles")
-    monkeypatch.setattr(
-        profiles, "entry_points", lambda group: [each for each in entry_points() if each.group == group]
-    )
-    from deepagents import create_deep_agent
-
-    _, engine = scripted("Hello", max_tokens=20)
-    answer = create_deep_agent(model="gemma_jax:sprout-m").invoke({"messages": [("user", "Hi")]})["messages"][-1]
-    assert answer.text == "Hello"
-    prompt = tokenizer().decode(engine.submitted[0]["prompt"])
-    assert "Work in small steps." in prompt
-    assert "declaration:read_file" in prompt
-    assert not any(f"declaration:{name}" in prompt for name in ("execute", "task", "write_todos", "grep"))

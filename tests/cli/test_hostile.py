@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
@@ -17,11 +16,9 @@ import pytest
 from huggingface_hub import DeleteCacheStrategy, constants
 
 from langchain_gemma_jax.cli.command import main
-from langchain_gemma_jax.cli.terminal import output
 from langchain_gemma_jax.cli.tools.toolbox import Toolbox
-from langchain_gemma_jax.cli.verbs import bench, chat, run
+from langchain_gemma_jax.cli.verbs import chat, run
 from langchain_gemma_jax.engine.residency.status_file import StatusFile
-from langchain_gemma_jax.errors import InputError
 from tests.cli.terminal import Terminal
 from tests.engine.residency.test_status_file import STATUS
 
@@ -104,13 +101,6 @@ def test_a_terminal_may_have_any_size(size):
     assert all(len(line.strip("\r")) <= size[0] for line in shown.split("\n"))
 
 
-def test_wide_characters_take_two_columns_and_accents_none():
-    assert output.fitted("模型模型", 8) == "模型模型"
-    assert output.fitted("模型模型", 7) == "模型..."
-    assert output.fitted("e\u0301" * 4, 4) == "e\u0301" * 4
-    assert [output.fitted("abcd", columns) for columns in (0, 1, 2, 3)] == ["", ".", "..", "..."]
-
-
 def test_numbers_of_a_status_that_cannot_be_are_not_shown(own, capsys):
     board = StatusFile()
     board.show([STATUS])
@@ -166,30 +156,6 @@ def test_tools_may_end_themselves_and_not_the_chat(own, capsys):
     (own / "tools.py").write_text('def leave() -> str:\n    """Leave."""\n    raise SystemExit("bye")\n')
     with Toolbox(["tools.py"], []) as box:
         assert box.call("leave", {}) == ("Error: SystemExit: bye", False)
-
-
-def test_measurements_that_say_nothing_are_no_comparison(own, capsys):
-    figure = {"name": "first token", "value": 1.0, "unit": "s", "better": "lower"}
-    good = {"format": 1, "model": "m", "device": "d", "tokens": 2, "prompt": 2, "figures": [figure]}
-    (own / "f.json").write_text(json.dumps(good))
-    assert bench._read(own / "f.json") == good
-    for wrong, words in (
-        ({"figures": []}, "there is nothing in f.json to compare with"),
-        ({"figures": [figure | {"name": "load"}]}, "there is nothing in f.json to compare with"),
-        ({"figures": [figure | {"value": float("nan")}]}, "first token is nan"),
-        ({"figures": [figure | {"value": -1}]}, "first token is -1"),
-        ({"figures": 5}, "expected a file"),
-        ({"format": 2}, "written by another version"),
-    ):
-        (own / "f.json").write_text(json.dumps(good | wrong))
-        assert main(["bench", "--against", "f.json"]) == 2
-        assert words in capsys.readouterr().err
-    (own / "f.json").write_bytes(b"\xff\x00")
-    with pytest.raises(InputError, match="expected a file that --output wrote"):
-        bench._read(own / "f.json")
-    slower = dataclasses.asdict(bench.Figure("first token", 1.11, "s", "lower"))
-    assert bench.compare(good, {"figures": [slower]}, 0.1) == ["first token"]
-    assert bench.compare(good, {"figures": [slower]}, 0.12) == []
 
 
 def test_a_faulty_jax_is_said_by_every_verb_and_found_by_the_doctor(tmp_path):

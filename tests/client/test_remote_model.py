@@ -41,7 +41,7 @@ from tests.serving import serving
 ROOT = Path(__file__).parents[2]
 KEY = "k" * 20
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-LINE = b'{"content":"Hel"}\n'
+LINE = b'{"events":[["text","Hel"]]}\n'
 CHUNK = b"%x\r\n%s\r\n" % (len(LINE), LINE)
 
 
@@ -263,7 +263,7 @@ def test_the_head_says_whose_conversation_it_is_and_how_long_there_is():
         options = model._options(None, given)
         request = answerer_at(model.server, model.api_key)._asked("answer", [], options, clock_of(model, options))
         first, *fields = request.request.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
-        assert first == "POST /gemma-jax/1/answer HTTP/1.1"
+        assert first == "POST /gemma-jax/2/answer HTTP/1.1"
         return dict(field.split(": ", 1) for field in fields)
 
     model = ChatGemmaJax(server="auto", session="chat 7")

@@ -40,6 +40,6 @@ def test_a_thread_is_a_session_whatever_is_left_of_its_beginning():
 def test_it_is_sent_where_there_may_be_a_router():
     wire = WireRequest(Address(host="h", port=80, below="/gemma"), "answer", b"{}", session="abc")
     head = wire.request.partition(b"\r\n\r\n")[0].decode()
-    assert head.startswith("POST /gemma/gemma-jax/1/answer HTTP/1.1\r\n")
+    assert head.startswith("POST /gemma/gemma-jax/2/answer HTTP/1.1\r\n")
     assert "\r\nx-session-id: abc" in head
     assert b"x-session-id" not in WireRequest(Address(path="/a.sock"), "answer", b"{}").request

@@ -277,15 +277,6 @@ def test_what_was_just_written_is_not_what_goes(folder):
     assert files(folder) == {new} != {old}
 
 
-def test_a_clock_that_was_wrong_does_not_keep_an_entry_for_ever(folder):
-    now = time.time()
-    add(folder, "next year", used=now + 10**7)
-    kept = {add(folder, "long ago", used=now - 10**7), add(folder, "a server's clock that is ahead", used=now + 3600)}
-    size = sum((folder.path / file).stat().st_size for file in kept)
-    assert sweep(folder, size).evicted == 1
-    assert files(folder) == kept
-
-
 def test_vanished_files_are_normal(folder, monkeypatch):
     gone, kept = add(folder, "a"), add(folder, "b")
     (folder.path / "unknown").write_bytes(b"")

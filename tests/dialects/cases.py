@@ -40,3 +40,14 @@ def message(data: Said) -> Message:
     thinking = (Thinking(data["thinking"]),) if data.get("thinking") else ()
     calls = tuple(ToolCall(**call) for call in data.get("calls", ()))
     return Message(data["role"], (*thinking, *map(Text, data["texts"])), calls)
+
+
+def turns(*messages: Message, tools: tuple[Tool, ...] = ()) -> list[tuple[str, str]]:
+    """Who says what, of a prompt that is well formed."""
+    text = GemmaDialect().render(messages, tools).text.removeprefix("<bos>").removesuffix("<start_of_turn>model\n")
+    said = []
+    for turn in text.split("<start_of_turn>")[1:]:
+        role, _, words = turn.partition("\n")
+        assert words.endswith("<end_of_turn>\n")
+        said.append((role, words.removesuffix("<end_of_turn>\n")))
+    return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from langchain_gemma_jax.chat.answering.event_reader import EventReader
@@ -32,23 +33,8 @@ DIALECTS: dict[str, Dialect] = {
 }
 SCRAPS = [
     *(
-        "call:",
-        "f",
-        "get_it{",
-        "call:f{",
-        "a:",
-        "b:1",
-        ",",
-        "}",
-        "{",
-        "[",
-        "]",
-        ":",
-        "true",
-        "nul",
-        "-12.5e3",
-        "1e999",
-        "007",
+        "call:", "f", "get_it{", "call:f{", "a:", "b:1", ",", "}", "{", "[", "]", ":", "true", "nul", "-12.5e3",
+        "1e999", "007",
     ),
     *(
         "thought\n",
@@ -65,20 +51,10 @@ SCRAPS = [
         '{"name": "f", "parameters": {',
     ),
     *(
-        '"name"',
-        '"parameters"',
-        "```tool_call\n",
-        "```",
-        "`",
-        "\n```",
-        "\n\n",
-        "NaN",
-        "\\u00e9",
-        "\\ud83d",
-        "null",
+        '"name"', '"parameters"', "```tool_call\n", "```", "`", "\n```", "\n\n", "NaN", "\\u00e9", "\\ud83d", "null",
         '"a"',
     ),
-]
+]  # fmt: skip
 
 
 def fed(parser: StreamParser, output: Output) -> list[Event]:
@@ -135,3 +111,15 @@ def _call(r: random.Random, name: str) -> Output:
     calls = [ToolCall(r.choice(made_up.TOOLS), made_up.members(r, keys)) for _ in range(r.choice([1, 1, 2]))]
     said = Message.assistant(made_up.text(r, 2), calls=calls, thinking=made_up.text(r) if name == "gemma4" else "")
     return written(DIALECTS[name].render([Message.user("Hi"), said]), 1)
+
+
+TOKENS = re.compile("(" + "|".join(re.escape(token) for tokens in CONTROL.values() for token in tokens) + ")")
+
+
+def output(text: str) -> Output:
+    """With control strings as control tokens."""
+    return [(part, bool(TOKENS.fullmatch(part))) for part in TOKENS.split(text) if part]
+
+
+def read(text: str, parser: StreamParser | None = None) -> list[object]:
+    return fed(parser or Gemma4Dialect().parser(), output(text))

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from langchain_gemma_jax.dialects import NAMES, MediaPart, Message, ModelFacts, dialect_for
+from langchain_gemma_jax.dialects import NAMES, MediaPart, Message
+from langchain_gemma_jax.dialects.choose import ModelFacts, dialect_for
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.dialects import Message, RenderOptions, Tool, ToolCall
+from langchain_gemma_jax.dialects import Message, Tool, ToolCall
 from langchain_gemma_jax.dialects.function_gemma import TRIGGER, FunctionGemmaDialect
-from langchain_gemma_jax.errors import InputError
 
 RING, BELL = ToolCall("ring", {}, "1"), Tool("ring", "Rings")
 CALLED = [Message.user("Hi"), Message.assistant(calls=[RING]), Message.tool("dong", id="1")]
@@ -56,16 +55,3 @@ def test_calls_without_results_wait_for_them():
 def test_a_later_system_message_is_the_developers():
     text = FunctionGemmaDialect().render([Message.user("Hi"), Message.system("In Dutch.")]).text
     assert "<start_of_turn>developer\nIn Dutch.<end_of_turn>" in text
-
-
-def test_thoughts_are_left_out():
-    assert (
-        "Hm" not in FunctionGemmaDialect().render([Message.user("Hi"), Message.assistant("Yes.", thinking="Hm")]).text
-    )
-
-
-def test_it_cannot_be_told_to_think():
-    with pytest.raises(InputError, match="thinking"):
-        FunctionGemmaDialect().render([Message.user("Hi")], [], RenderOptions(thinking=True))
-    with pytest.raises(InputError, match="in_thought"):
-        FunctionGemmaDialect().parser(in_thought=True)

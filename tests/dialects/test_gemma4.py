@@ -59,16 +59,6 @@ def test_only_the_large_ones_begin_with_an_empty_thought_and_only_without_thinki
     assert ends == {(False, False): "", (False, True): "", (True, False): nothing, (True, True): ""}
 
 
-def test_results_without_ids_and_names_answer_the_calls_in_their_order():
-    calls = [ToolCall("first"), ToolCall("second")]
-    messages = [Message.user("Hi"), Message.assistant(calls=calls), *(Message.tool(n) for n in range(3))]
-    text = Gemma4Dialect().render(messages).text
-    assert text.endswith(
-        "<|tool_response>response:first{value:0}<tool_response|><|tool_response>response:second{value:1}"
-        "<tool_response|><|tool_response>response:unknown{value:2}<tool_response|>"
-    )
-
-
 def test_an_error_that_is_an_object_with_an_error_in_it_stays_as_it_is():
     payloads = {"e": {"error": "no", "code": 3}, "o": {"code": 3}}
     calls = [ToolCall("ring", {}, key) for key in payloads]
@@ -78,48 +68,9 @@ def test_an_error_that_is_an_object_with_an_error_in_it_stays_as_it_is():
     assert "response:ring{error:{code:3}}" in text
 
 
-@pytest.mark.parametrize("key", ["a:b", "{", "a,b", "[0]", '"q"', " a", "a ", "\n", ""])
-def test_a_key_that_could_be_misread_is_quoted(key):
-    messages = [Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {key: 1})])]
-    assert f'call:f{{<|"|>{key}<|"|>:1}}' in Gemma4Dialect().render(messages).text
-
-
-@pytest.mark.parametrize(
-    ("messages", "number"),
-    [
-        ([Message.tool("dong")], 0),
-        ([Message.user("Hi"), Message.tool("dong")], 1),
-        ([Message.user("Hi"), Message.assistant("Hm."), Message.tool("dong")], 2),
-        ([Message.user("Hi"), Message.assistant(calls=[RING]), Message.user("?"), Message.tool("dong")], 3),
-    ],
-)
-def test_a_result_that_answers_no_call_is_refused(messages, number):
-    with pytest.raises(InputError, match=rf"messages\[{number}\] is a tool's result"):
-        Gemma4Dialect().render(messages)
-
-
 def test_an_empty_conversation_is_refused():
     with pytest.raises(InputError, match="at least one"):
         Gemma4Dialect().render([])
-
-
-@pytest.mark.parametrize("value", [object(), {"a": {1, 2}}, [b"x".__class__]])
-def test_what_is_no_json_is_refused(value):
-    with pytest.raises(InputError, match="JSON values"):
-        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
-
-
-def test_what_is_nested_too_deep_is_refused():
-    value: object = 1
-    for _ in range(100):
-        value = [value]
-    with pytest.raises(InputError, match="64 levels"):
-        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": value})])])
-
-
-def test_a_number_that_python_does_not_print_is_refused():
-    with pytest.raises(InputError, match="too many digits"):
-        Gemma4Dialect().render([Message.user("Hi"), Message.assistant(calls=[ToolCall("f", {"a": 10**5000})])])
 
 
 def test_a_long_conversation_takes_time_in_proportion():

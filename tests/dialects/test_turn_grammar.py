@@ -7,44 +7,17 @@ import random
 
 import pytest
 
-from langchain_gemma_jax.dialects import (
-    ArgumentsDelta,
-    CallBegin,
-    CallEnd,
-    Invalid,
-    TextDelta,
-    ThoughtDelta,
-    Tool,
-    ToolCall,
-    grammar_for,
-    merged,
-)
-from langchain_gemma_jax.dialects.conversation.messages import Message
-from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects import TextDelta, ThoughtDelta, Tool, grammar_for
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
 from langchain_gemma_jax.errors import InputError, SchemaError
-from tests.dialects.outputs import fed_ids
+from tests.dialects.calls_read import DIALECTS, calls, read
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
-from tests.dialects.walks import check, constraints, tokens_of, walk
+from tests.dialects.walks import check, walk
 
-DIALECTS = [GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect()]
 CHOICES = ["auto", "any", "required", "none", "get"]
 GET = Tool("get", "", {"type": "object", "properties": {"b": {"type": "string"}, "A": {"type": "integer"}}})
-
-
-def read(dialect, ids, *, in_thought=False):
-    return merged(fed_ids(dialect.parser(in_thought=in_thought), tokenizer(), ids, at_once=len(ids) or 1))
-
-
-def calls(events):
-    assert [event for event in events if isinstance(event, Invalid)] == []
-    names = [event.name for event in events if isinstance(event, CallBegin)]
-    told = [json.loads(event.json) for event in events if isinstance(event, ArgumentsDelta)]
-    ends = [event.arguments for event in events if isinstance(event, CallEnd)]
-    assert told == ends
-    return list(zip(names, ends, strict=True))
 
 
 def one(seed):
@@ -88,26 +61,6 @@ def test_many_calls_are_valid():
     assert sum(map(one, range(1000, 3000))) > 1000
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("seed", range(40))
-def test_a_call_as_it_is_rendered_is_let_through(dialect, seed):
-    """What stands in the history is what the model may write: the same order, quotes and spaces."""
-    rng = random.Random(seed)
-    values = {"A": rng.randint(-9, 9), "b": Schemas(rng)._text(), "c:d": [1.5, None, True], "e": {"x": "y", "B": []}}
-    arguments = {name: value for name, value in values.items() if rng.random() < 0.7}
-    kinds = {"A": {"type": "integer"}, "b": {"type": "string"}, "c:d": {"type": "array"}, "e": {"type": "object"}}
-    properties = {name: kinds[name] for name in values}
-    tool = Tool("get", "", {"type": "object", "properties": properties})
-    grammar = grammar_for([tool], "any", True, dialect)
-    prompt = dialect.render([Message.user("Go"), Message.assistant(calls=[ToolCall("get", arguments)] * 2)])
-    (place,) = prompt.written
-    rule = constraints().of(grammar, frozenset(), forces=False)
-    for piece in prompt.pieces[place.start : place.end]:
-        tokens = [tokenizer().control_id(piece.text)] if piece.is_control else tokens_of(piece.text)
-        assert all(map(rule.take, tokens)), piece
-    assert rule.complete
-
-
 def test_thoughts_come_before_calls_that_have_to_come():
     grammar, rng = grammar_for([GET], "any", False, Gemma4Dialect(), thoughts="may"), random.Random(1)
     seen = set()
@@ -138,15 +91,6 @@ def test_a_tool_of_which_nothing_is_said_is_called_with_nothing():
     for parameters in ({}, {"type": "object"}, {"type": "object", "properties": {}}):
         ids = walk(grammar_for([Tool("now", "", parameters)], "any", False, Gemma4Dialect()), random.Random(3), 50)
         assert calls(read(Gemma4Dialect(), ids)) == [("now", {})]
-
-
-@pytest.mark.parametrize("name", [" x", "x ", "a{b", "a\nb", "a}"])
-def test_a_name_that_cannot_be_written_is_refused(name):
-    with pytest.raises(InputError, match="tool's name"):
-        grammar_for([Tool(name)], "auto", True, Gemma4Dialect())
-    assert calls(
-        read(GemmaDialect(), walk(grammar_for([Tool(name)], "any", False, GemmaDialect()), random.Random(1), 50))
-    )
 
 
 def test_what_is_asked_for_has_to_be_possible():

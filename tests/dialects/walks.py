@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import jsonschema
 import numpy as np
 
+from langchain_gemma_jax.dialects import json_grammar
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -77,6 +80,18 @@ def takes(grammar: Grammar, text: str) -> bool:
     rule = constraints().of(grammar, frozenset(), forces=False)
     assert rule is not None
     return all(map(rule.take, tokens_of(text))) and rule.complete
+
+
+def fits(schema: Any, value: Any) -> bool:
+    """Whether the grammar of a schema lets a value through, as Python's ``json`` writes it."""
+    return takes(json_grammar(schema), json.dumps(value, ensure_ascii=False))
+
+
+def check_let_through(schema: Any, yes: Sequence[Any], no: Sequence[Any]) -> None:
+    """Check that the grammar of a schema lets some values through, and not others."""
+    assert [value for value in yes if not fits(schema, value)] == []
+    assert [value for value in no if fits(schema, value)] == []
+    assert constraints().of(json_grammar(schema), frozenset(), forces=False)  # and llguidance takes it
 
 
 def tokens_of(text: str) -> list[int]:

@@ -12,7 +12,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax.middleware import RepeatedCallMiddleware
-from tests.chat.test_provider import entry_points
+from tests.chat.entry_points import entry_points
 from tests.dialects.vocabulary import tokenizer
 
 SERVER = """

@@ -29,6 +29,8 @@ from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from tests.engine.faults_support import SMALL, greedy
+from tests.engine.residents_support import PROMPT, folders_in, need_of
 from tests.engine.tiny import CONFIGS, LADDERS, RECIPES, TIE, Cold
 from tests.tiny_gemma import tiny_gemma
 
@@ -176,3 +178,29 @@ def rng(request) -> random.Random:
     seed = int(os.environ.get("ENGINE_TEST_SEED", "20240607"))
     print(f"ENGINE_TEST_SEED={seed}")  # noqa: T201
     return random.Random(f"{seed} {request.node.name}")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> list[Path]:
+    """Three models of one shape with other weights."""
+    return folders_in(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def fitting(engine_of, folders) -> Callable[..., Engine]:
+    """``fitting(2)``: an engine whose budget fits so many models."""
+
+    def fitting(count, **settings):
+        measuring = engine_of(ladders=SMALL)
+        need = need_of(measuring, folders[0])
+        measuring.close()
+        return engine_of(ladders=SMALL, memory_budget=count * need + need // 2, **settings)
+
+    return fitting
+
+
+@pytest.fixture
+def alone(engine_of, folders) -> list[tuple[int, ...]]:
+    """What each model says to ``PROMPT``, in an engine where nothing is ever evicted."""
+    engine = engine_of(ladders=SMALL)
+    return [engine.submit(engine.load(folder), PROMPT, greedy(6)).result().ids for folder in folders]

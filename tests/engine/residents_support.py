@@ -15,6 +15,7 @@ from tests.engine.tiny import settle
 from tests.tiny_gemma import tiny_gemma
 
 SEEDS = (0, 1, 2)
+PROMPT = list(range(10, 40))
 
 
 def folders_in(place: Path) -> list[Path]:
@@ -64,3 +65,8 @@ def constants(engine: Engine) -> int:
             id(leaf): leaf for leaf in jax.tree.leaves((runner.knobs.idle_row, runner.knobs.all_allowed))
         }.values()
     )
+
+
+def is_there(engine: Engine, served: Served) -> bool:
+    """Whether a model is in memory."""
+    return status(engine, served).resident

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import random
 import threading
-import time
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.engine.faults_support import (
     greedy,
     idle_memory_dropped,
     in_threads,
-    outcome,
     slowed,
 )
 from tests.engine.tiny import settle, text
@@ -139,39 +137,6 @@ async def test_who_leaves_in_the_middle_changes_nothing_for_the_others(small, rn
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", ["cancel", "close", "drop"])
-def test_decoding_stops_within_one_dispatch(small, way):
-    engine, served, _ = small
-    left = threading.Event()
-    steps = []
-
-    def count(key: tuple[object, ...]) -> None:
-        if key[0] == "step" and left.is_set():
-            steps.append(key)
-
-    with slowed(0.02, count):
-        generation = engine.submit(served, [10, 11], greedy(100))
-        pieces = iter(generation)
-        for _ in range(3):
-            next(pieces)
-        if way == "cancel":
-            generation.cancel()
-            left.set()
-            with pytest.raises(CancelledRequestError):
-                list(pieces)
-        elif way == "close":
-            pieces.close()  # type: ignore[attr-defined]
-        else:
-            del pieces, generation
-        left.set()
-        settle(engine)
-        time.sleep(0.1)
-    assert len(steps) <= 2, "the one that was being handed over, and one more if that had just been"
-    assert engine.report().running == 0
-    assert_works(engine, served)
-
-
-@pytest.mark.long
 def test_iterators_that_wander_between_threads_and_are_dropped(small, rng):
     engine, served, before = small
     idle = engine.report().requests
@@ -262,31 +227,6 @@ def test_a_full_queue_refuses_at_once_and_finishes_what_it_took(engine_of, tiny_
     assert engine.report().waiting == 0
     generations = [engine.submit(served, prompt, greedy(2)) for prompt in prompts[:16]]
     assert all(len(generation.result().ids) == 2 for generation in generations), "every place is free again"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("hog", ["a long prompt", "a long answer", "three long answers"])
-def test_a_short_request_does_not_starve(small, rng, hog):
-    engine, served, _ = small
-    short = text(rng, 4)
-
-    programs: list[object] = []
-
-    def solo(scope: str) -> int:
-        """How many programs run until it is answered."""
-        before = len(programs)
-        engine.submit(served, short, greedy(3), scope=scope).result()
-        return len(programs) - before
-
-    with slowed(0.01, programs.append):
-        alone = solo("alone")
-        if hog == "a long prompt":
-            hogs = [engine.submit(served, text(rng, 120), greedy(2))]
-        else:
-            hogs = [engine.submit(served, text(rng, 4), greedy(100)) for _ in range(3 if "three" in hog else 1)]
-        beside = solo("beside")
-        assert sum(isinstance(outcome(generation), Exception) for generation in hogs) == 0
-    assert beside < 6 * alone
 
 
 @pytest.mark.parametrize("kind", ["queued", "reading", "generating"])

@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
 from tests.engine.model_files import FilesAround
-from tests.engine.residents_support import baseline, constants, folders_in, on_device, status
+from tests.engine.residents_support import baseline, constants, on_device, status
 from tests.engine.tiny import BATCH, CONTEXT, kv_store_of, text
 from tests.models.int8 import Int8, Int8Storage, unpacked
 
@@ -82,11 +82,6 @@ def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
 
     packed, dense = twins
     assert run(packed) == run(dense)
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return folders_in(tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.long

@@ -16,16 +16,11 @@ from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.models.seams.weights import total_bytes
 from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads
 from tests.engine.model_files import FilesAround
-from tests.engine.residents_support import baseline, folders_in, need_of, on_device
+from tests.engine.residents_support import baseline, need_of, on_device
 from tests.engine.tiny import settle
 
 PROMPT = list(range(10, 40))
 MEGABYTE = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return folders_in(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

@@ -9,46 +9,17 @@ from tests.goldens_dialects.corpus import Case, Said, called, gave, said, system
 
 WORDS = [
     *(
-        "a",
-        "B",
-        "city",
-        "title of it",
-        "é",
-        "空",
-        "👩‍🚀",
-        "name",
-        "value",
-        "0",
-        "z_1",
-        "-",
-        "null",
-        "true",
-        "1e5",
+        "a", "B", "city", "title of it", "é", "空", "👩‍🚀", "name", "value", "0", "z_1", "-", "null", "true", "1e5",
         "007",
     ),
     *('<|"|>', "<escape>", "<turn|>", "<end_of_turn>", "<|channel>", "<channel|>", "<tool_call|>", "<|tool_response>"),
     *("{x}", "[1]", ":", ",", "}", "]", "{", "[", "\n", "  ", "\t", "\\", '"', "'", "```", "```tool_call\n", "\u2028"),
-]
+]  # fmt: skip
 KEYS = ["a", "B", "b", "city", "Zip code", "é", "_x", "x-y", "a.b", "items1", "Name", "空"]
 ODD_KEYS = [
-    "",
-    " ",
-    "a:b",
-    "{",
-    "}",
-    ",",
-    "x,y:1",
-    '"',
-    '"q"',
-    "[0]",
-    " a ",
-    "\n",
-    '<|"|>',
-    "<escape>",
-    "a\nb",
-    "\\",
+    "", " ", "a:b", "{", "}", ",", "x,y:1", '"', '"q"', "[0]", " a ", "\n", '<|"|>', "<escape>", "a\nb", "\\",
     "null",
-]
+]  # fmt: skip
 TOOLS = ["f", "get_it", "天気", "a-b"]
 
 

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from langchain_gemma_jax.observe.metrics.collector import start_metrics_server  # noqa: E402
 from langchain_gemma_jax.observe.spans import trace_engine  # noqa: E402
-from tests.observe.test_metrics import get  # noqa: E402
+from tests.observe.test_families import get  # noqa: E402
 
 CANARY = "CANARY"
 TENANT = "TENANT-CANARY"  # which the report may have: it stays in the process

@@ -11,7 +11,7 @@ import pytest
 from langchain_gemma_jax.media.medium import Picture, Sound
 from langchain_gemma_jax.models.loading.load import load
 from tests.models.encoders.make import write_encoders, write_text
-from tests.models.vision.test_soft_tokens import apart, encoding, soft_tokens
+from tests.models.vision.soft_tokens import apart, encoding, soft_tokens
 from tests.parity.media_models import MODELS, sound
 from tests.real.real_model import ROOT
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_gemma_jax import InputError
-from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
-from langchain_gemma_jax.server.apis.chat_messages import chat_messages
-from langchain_gemma_jax.server.apis.openai_parts import checked_functions, thinks
 from tests.serving import asked, events
 
 PATH = "/v1/chat/completions"
@@ -93,21 +89,6 @@ def test_an_object_of_a_schema(at, says):
     assert engine.submitted[0]["sampling"].grammar is not None
 
 
-def test_messages_of_all_roles():
-    call = {"id": "c", "type": "function", "function": {"name": "ring", "arguments": '{"n": 3}'}}
-    found = chat_messages(
-        [
-            {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
-            {"role": "user", "content": "Hi"},
-            {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "Hm"},
-            {"role": "tool", "tool_call_id": "c", "content": "ding"},
-        ]
-    )
-    assert [type(each) for each in found] == [SystemMessage, HumanMessage, AIMessage, ToolMessage]
-    assert found[2].tool_calls[0]["args"] == {"n": 3}
-    assert found[2].additional_kwargs == {"reasoning_content": "Hm"}
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -132,11 +113,3 @@ def test_what_is_not_possible_is_said(at, says, change, said):
     with pytest.raises(InputError, match=said):
         raise InputError(found["error"]["message"])
     assert set(found["error"]) == {"message", "type", "param", "code"}
-
-
-def test_parts():
-    assert [thinks(each, "x") for each in (None, "none", "minimal", "low", "high")] == [False, False, False, True, True]
-    assert checked_functions([RING], flat=False) == [RING]
-    flat = {"type": "function", "name": "ring"}
-    assert checked_functions([flat], flat=True)[0]["function"] == {"name": "ring", "description": "", "parameters": {}}
-    assert ChatCompletions.streams_as.startswith("text/event-stream")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_gemma_jax.server.apis.response_items import response_input
 from langchain_gemma_jax.server.apis.responses import OutputItems
 from tests.serving import asked, events
 
@@ -49,23 +47,6 @@ def _plain(item: dict) -> dict:
     return {name: value for name, value in item.items() if name not in {"id", "call_id"}}
 
 
-def test_a_conversation_of_items():
-    found = response_input(
-        "Be brief.",
-        [
-            {"role": "user", "content": [{"type": "input_text", "text": "Ring"}]},
-            {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm"}]},
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Well"}]},
-            {"type": "function_call", "call_id": "a", "name": "ring", "arguments": '{"n": 1}'},
-            {"type": "function_call", "call_id": "b", "name": "ring", "arguments": '{"n": 2}'},
-            {"type": "function_call_output", "call_id": "a", "output": "ding"},
-            {"type": "function_call_output", "call_id": "b", "output": "dong"},
-        ],
-    )
-    assert [type(each) for each in found] == [SystemMessage, HumanMessage, AIMessage, ToolMessage, ToolMessage]
-    assert (found[2].text, [call["args"]["n"] for call in found[2].tool_calls]) == ("Well", [1, 2])
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -86,15 +67,3 @@ def test_what_is_not_possible_is_said(at, says, change, said):
 
 def test_nothing_is_told_of_what_has_not_begun():
     assert OutputItems().done == []
-
-
-def test_what_was_called_in_one_go_is_one_message_that_is_made_once(monkeypatch):
-    from langchain_gemma_jax.server.apis import response_items
-
-    made: list[object] = []
-    kind = response_items.AIMessage
-    monkeypatch.setattr(response_items, "AIMessage", lambda *told, **how: made.append(kind(*told, **how)) or made[-1])
-    item = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
-    (found,) = response_items.response_input(None, [item] * 500)
-    assert made == [found]
-    assert len(found.tool_calls) == 500

@@ -22,7 +22,7 @@ from langchain_core.messages import HumanMessage
 from langchain_gemma_jax import stopping
 from langchain_gemma_jax.bounded_json import WINDOW, bounded_loads
 from langchain_gemma_jax.chat.calling import call, ready_model
-from langchain_gemma_jax.chat.history.generated_ids import digests
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.history.media_in import MediaPlacing
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.dialects import Message, ModelFacts, RenderedPrompt, Tool, dialect_for, grammar_for
@@ -191,7 +191,7 @@ REAL: dict[str, tuple[Callable[[int], object], int]] = {  # what goes through so
     ),
     "converting our own": (lambda count: messages_in([{"type": "human", "content": "a"}] * count), EVERY),
     "the conversation": (lambda count: conversation([HumanMessage("a")] * count), EVERY),
-    "what was generated": (lambda count: list(digests("", "", spoken(count))), EVERY),
+    "what was generated": (lambda count: History("", spoken(count)), EVERY),
     "rendering": (lambda count: DIALECT.render(spoken(count)), EVERY),
     "rendering of old": (lambda count: OLD_DIALECT.render(spoken(count)), EVERY),
     "encoding": (lambda count: rendered(count).encode(tokenizer()), EVERY),

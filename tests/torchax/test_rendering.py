@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.dialects import Message, RenderOptions, TemplateDialect, Tool, ToolCall
 from langchain_gemma_jax.dialects.templated.rendering import Guarded
-from langchain_gemma_jax.errors import InputError
-from tests.torchax.torch_models import CONTROLS, TEMPLATE, needs_torch
+from langchain_gemma_jax.errors import InputError, UnsupportedModelError
+from tests.own_engine import own_engine
+from tests.torchax.torch_models import CONTROLS, TEMPLATE, needs_torch, save_model
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
@@ -72,3 +74,17 @@ def test_a_system_message_that_is_refused_goes_to_the_user():
     prompt = dialect(source).render([Message.system("Be short."), Message.user("Hi")])
     assert prompt.text == "<|im_start|>user: Be short.\n\nHi<|im_end|>"
     assert prompt.system == 0
+
+
+def test_templates_that_raise_and_that_are_not_there(tmp_path):
+    folders = [tmp_path / name for name in ("raises", "has none")]
+    for folder in folders:
+        folder.mkdir()
+        save_model(folder, "qwen 3")
+    (folders[0] / "chat_template.jinja").write_text("{{ raise_exception('Only poems are rendered here.') }}")
+    (folders[1] / "chat_template.jinja").unlink()
+    with own_engine():
+        with pytest.raises(InputError, match=r"cannot render this conversation.*Only poems are rendered here"):
+            ChatGemmaJax(model=f"torchax:{folders[0]}", max_tokens=4).invoke("Prose")
+        with pytest.raises(UnsupportedModelError, match="files have no chat template"):
+            ChatGemmaJax(model=f"torchax:{folders[1]}", max_tokens=4).invoke("Prose")

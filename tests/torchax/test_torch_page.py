@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torchax.test_torch_classify import save_classifier
+from tests.torchax.test_classify import save_classifier
 from tests.torchax.torch_models import needs_torch, save_model
 
 pytestmark = [needs_torch, pytest.mark.slow, pytest.mark.filterwarnings("default")]

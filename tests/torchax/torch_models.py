@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,8 @@ def greedy_by_torch(module: Any, prompt: list[int], count: int, valid: int) -> l
     for _ in range(count):
         said.append(int(scores(module, said)[-1, :valid].argmax()))
     return said[len(prompt) :]
+
+
+def text(rng: random.Random, length: int) -> list[int]:
+    """Some tokens."""
+    return [rng.randrange(10, 340) for _ in range(length)]

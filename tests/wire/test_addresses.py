@@ -28,20 +28,10 @@ def test_forms(monkeypatch):
 @pytest.mark.parametrize(
     "server",
     [
-        "",
-        "here",
-        "unix:a.sock",
-        "unix:/a\0b",
-        "http://",
-        "http://a:x",
-        "http://a/b?c",
-        "http://a/b\r\nc",
-        "http://a//b",
-        "http://a b",
-        3,
-        True,
+        "", "here", "unix:a.sock", "unix:/a\0b", "http://", "http://a:x", "http://a/b?c", "http://a/b\r\nc",
+        "http://a//b", "http://a b", 3, True,
     ],
-)
+)  # fmt: skip
 def test_what_is_none_is_refused_when_the_model_is_made(server):
     with pytest.raises(InputError, match="server: expected"):
         address_of(server)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
@@ -67,22 +67,18 @@ def ending(outcome: Outcome) -> dict[str, Any]:
     return found
 
 
-def logprobs(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> dict[str, Any]:
-    """Return log-probabilities in OpenAI's form, under ``logprobs``; an empty dictionary if there are none."""
-    content = [
+def spelled(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
+    """Return log-probabilities in OpenAI's form."""
+    return [
         _token(tokenizer, each.id, each.logprob)
         | {"top_logprobs": [_token(tokenizer, token, logprob) for token, logprob in each.top]}
         for each in found
     ]
-    return {"logprobs": {"content": content}} if content else {}
 
 
-def joined_logprobs(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return metadata with more log-probabilities behind those that it has."""
-    if not other:
-        return one
-    before = one.get("logprobs", {}).get("content", [])
-    return one | {"logprobs": {"content": [*before, *other["logprobs"]["content"]]}}
+def with_logprobs(metadata: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return metadata with log-probabilities, if there are any."""
+    return {**metadata, "logprobs": {"content": list(found)}} if found else dict(metadata)
 
 
 def _token(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:

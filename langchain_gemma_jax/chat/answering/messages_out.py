@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCallChunk
 from langchain_core.messages import ToolCall as LangChainCall
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from langchain_gemma_jax.chat.answering.answer_metadata import ending, joined_logprobs, logprobs, usage
-from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.answer_metadata import with_logprobs
+from langchain_gemma_jax.chat.answering.answer_parts import AnswerEnd, AnswerPart, WholeAnswer
 from langchain_gemma_jax.dialects import (
     ArgumentsDelta,
     CallBegin,
@@ -22,17 +21,13 @@ from langchain_gemma_jax.dialects import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.engine.requests.request import TokenLogprobs
-
-if TYPE_CHECKING:
-    from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
 
 
-def result(message: AIMessage) -> ChatResult:
-    """Return a whole message as a ``ChatResult``."""
-    return ChatResult(generations=[ChatGeneration(message=message)])
+def result(found: WholeAnswer) -> ChatResult:
+    """Return an answer that was not streamed as a ``ChatResult``."""
+    return ChatResult(generations=[ChatGeneration(message=whole(found))])
 
 
 def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
@@ -40,10 +35,9 @@ def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=chunk)
 
 
-def whole(outcome: Outcome) -> AIMessage:
+def whole(found: WholeAnswer) -> AIMessage:
     """Return the message of an answer that was not streamed."""
-    answer = outcome.answer
-    shown = logprobs(outcome.tokenizer, outcome.done.logprobs) if outcome.options.shows_logprobs else {}
+    answer = found.answer
     return AIMessage(
         content=answer.text,
         additional_kwargs={_REASONING: answer.thinking} if answer.thinking else {},
@@ -55,37 +49,34 @@ def whole(outcome: Outcome) -> AIMessage:
             InvalidToolCall(name=each.name, args=each.raw, id=_call_id(), error=each.error, type="invalid_tool_call")
             for each in answer.invalid
         ],
-        usage_metadata=usage(outcome),
-        response_metadata=ending(outcome) | shown,
+        usage_metadata=found.usage,
+        response_metadata=with_logprobs(found.metadata, found.logprobs),
     )
 
 
 class Chunks:
     """The message of an answer in chunks. The last one has its cost.
 
-    ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string. ``tokenizer``:
-    spells the tokens of log-probabilities. None: they are not shown.
+    ``as_blocks``: the content is a list of blocks (LangChain's output version "v1") and not a string.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, *, as_blocks: bool) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, *, as_blocks: bool) -> None:
         self._as_blocks = as_blocks
-        self._logprobs: list[dict[str, Any]] = []
+        self._logprobs: list[Mapping[str, Any]] = []
         self._kind = ""  # of the block that is being written
         self._block = -1
         self._calls = -1
         self._arguments: list[str] = []  # of the call that is being written
 
-    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[AIMessageChunk]:
-        """Return what a piece of the answer adds: its events, and its tokens' log-probabilities."""
-        if self._tokenizer is not None:
-            self._logprobs.append(logprobs(self._tokenizer, probabilities))
-        return self._chunks(events)
+    def of(self, part: AnswerPart) -> list[AIMessageChunk]:
+        """Return what a part of the answer adds: its events, and its tokens' log-probabilities."""
+        self._logprobs += part.logprobs
+        return self._chunks(part.events)
 
-    def last(self, outcome: Outcome) -> list[AIMessageChunk]:
+    def last(self, end: AnswerEnd) -> list[AIMessageChunk]:
         """Return what is left, and the last chunk."""
-        chunks = self._chunks(outcome.rest)
-        chunk = self._chunk(chunk_position="last", usage_metadata=usage(outcome), response_metadata=ending(outcome))
+        chunks = self._chunks(end.events)
+        chunk = self._chunk(chunk_position="last", usage_metadata=end.usage, response_metadata=end.metadata)
         return [*chunks, chunk]
 
     def broken(self) -> list[AIMessageChunk]:
@@ -94,7 +85,7 @@ class Chunks:
         return [self._call_chunk(None, unrepairable("".join(self._arguments)), None)] if begun else []
 
     def _chunks(self, events: Iterable[Event]) -> list[AIMessageChunk]:
-        return list(chain.from_iterable(map(self._of_event, merged(events))))
+        return [chunk for event in merged(events) for chunk in self._of_event(event)]
 
     def _of_event(self, event: Event) -> Sequence[AIMessageChunk]:
         match event:
@@ -140,15 +131,15 @@ class Chunks:
         return self._chunk(dict(part), tool_call_chunks=[part])
 
     def _chunk(self, block: dict[str, Any] | None = None, *, content: str = "", **fields: Any) -> AIMessageChunk:
-        metadata = fields.pop("response_metadata", {})
-        for found in self._logprobs:
-            metadata = joined_logprobs(metadata, found)
-        self._logprobs.clear()
+        if self._logprobs:
+            fields["response_metadata"] = with_logprobs(fields.get("response_metadata", {}), self._logprobs)
+            self._logprobs.clear()
         if not self._as_blocks:
-            return AIMessageChunk(content=content, response_metadata=metadata, **fields)
+            return AIMessageChunk(content=content, **fields)
         # Blocks with one index become one block, whatever they are.
         blocks: list[str | dict[str, Any]] = [] if block is None else [block | {"index": self._block}]
-        return AIMessageChunk(content=blocks, response_metadata=metadata | {"output_version": "v1"}, **fields)
+        fields["response_metadata"] = {**fields.get("response_metadata", {}), "output_version": "v1"}
+        return AIMessageChunk(content=blocks, **fields)
 
 
 def unrepairable(text: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.version import VERSION
 
-from langchain_gemma_jax.chat.answering.answer_metadata import ending, joined_logprobs, logprobs, usage
-from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.answer_metadata import with_logprobs
+from langchain_gemma_jax.chat.answering.answer_parts import AnswerEnd, AnswerPart
 from langchain_gemma_jax.dialects import (
     ArgumentsDelta,
     CallBegin,
@@ -21,11 +21,7 @@ from langchain_gemma_jax.dialects import (
     ThoughtDelta,
     merged,
 )
-from langchain_gemma_jax.engine.requests.request import TokenLogprobs
 from langchain_gemma_jax.provider import PROVIDER
-
-if TYPE_CHECKING:
-    from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 _TEXTS = {"text": "text", "reasoning": "reasoning"}  # a block's type -> the field that its deltas have
 _SINCE = (1, 8)  # the langchain-core that reads a call's arguments in deltas
@@ -38,30 +34,26 @@ def understood() -> bool:
 
 
 class ProtocolEvents:
-    """The message of an answer as events. The last one has its cost.
+    """The message of an answer as events. The last one has its cost."""
 
-    ``tokenizer``: spells the tokens of log-probabilities. None: they are not shown.
-    """
-
-    def __init__(self, message_id: str, model: str, tokenizer: Tokenizer | None) -> None:
-        self._id, self._model, self._tokenizer = message_id, model, tokenizer
-        self._logprobs: dict[str, Any] = {}
+    def __init__(self, message_id: str) -> None:
+        self._id = message_id
+        self._logprobs: list[Mapping[str, Any]] = []
         self._begun = False
         self._index = self._calls = -1
         self._block: dict[str, Any] = {}  # that is being written
         self._written: list[str] = []  # of it
 
-    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
-        """Return what a piece of the answer adds."""
-        if self._tokenizer is not None:
-            self._logprobs = joined_logprobs(self._logprobs, logprobs(self._tokenizer, probabilities))
-        return self._begun_by(self._of(events))
+    def of(self, part: AnswerPart) -> list[dict[str, Any]]:
+        """Return what a part of the answer adds."""
+        self._logprobs += part.logprobs
+        return self._begun_by(self._of(part.events), part.model)
 
-    def last(self, outcome: Outcome) -> list[dict[str, Any]]:
+    def last(self, end: AnswerEnd) -> list[dict[str, Any]]:
         """Return what is left, and the message's end."""
-        metadata = ending(outcome) | self._logprobs
-        end = {"event": "message-finish", "usage": usage(outcome), "metadata": metadata}
-        return self._begun_by([*self._of(outcome.rest), *self._end(), end])
+        metadata = with_logprobs(end.metadata, self._logprobs)
+        finish = {"event": "message-finish", "usage": end.usage, "metadata": metadata}
+        return self._begun_by([*self._of(end.events), *self._end(), finish], end.metadata["model_name"])
 
     def broken(self) -> list[dict[str, Any]]:
         """Return the end of the call being written, after an error ended the answer; or nothing."""
@@ -69,11 +61,11 @@ class ProtocolEvents:
             return []
         return [self._invalid("".join(self._written), _BROKEN)]
 
-    def _begun_by(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _begun_by(self, events: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
         if self._begun or not events:
             return events
         self._begun = True
-        metadata = {"provider": PROVIDER, "model": self._model}
+        metadata = {"provider": PROVIDER, "model": model}
         return [{"event": "message-start", "role": "ai", "id": self._id, "metadata": metadata}, *events]
 
     def _of(self, events: Iterable[Event]) -> list[dict[str, Any]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_gemma_jax.chat.asking.tool_choice import own_strictness, strictness
+from langchain_gemma_jax.chat.asking.tool_choice import BoundTools, own_strictness, strictness
 from langchain_gemma_jax.dialects import (
     Dialect,
     ModelFacts,
@@ -45,7 +46,8 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
     lenient = options.strict is not True or (answer is not None and answer.lenient)
     schema = None if answer is None else answer.schema
     if tools and not (options.choice == "none" and schema is not None):
-        grammar = grammar_for(
+        make = partial(
+            grammar_for,
             tools,
             options.choice,
             options.parallel_tool_calls,
@@ -54,6 +56,13 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
             thoughts=thoughts,
             lenient=lenient,
         )
+        if schema is None and isinstance(tools, BoundTools):
+            key = options.choice, options.parallel_tool_calls, repr(dialect), thoughts, lenient
+            grammar = (
+                known if (known := tools.grammars.get(key)) is not None else tools.grammars.setdefault(key, make())
+            )
+        else:
+            grammar = make()
         if any(each.startswith("#") for each in grammar.unpromised):  # of the answer, and of no tool
             check_answer(answer)
         return grammar
@@ -63,16 +72,18 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
     return grammar_for((), "none", True, dialect) if dialect.opener_is_control else None
 
 
-def check_bound(forms: Sequence[Mapping[str, Any]], choice: str, dialect: str | None) -> None:
-    """Check, without a model, that calls of tools in OpenAI's form can be promised; warn of what cannot be.
+def check_bound(forms: Sequence[Mapping[str, Any]], tools: Sequence[Tool], choice: str, dialect: str | None) -> None:
+    """Check, without a model, that calls of tools can be promised; warn of what cannot be.
+
+    ``forms``: the same tools in OpenAI's form, which say how strict they are.
 
     Raises:
         SchemaError: a tool is strict, and calls of it cannot be promised. InputError: a name cannot be written.
     """
-    demanding = [Tool.of(form) for form in forms if own_strictness(form)]
+    demanding = [tool for form, tool in zip(forms, tools, strict=True) if own_strictness(form)]
     check_tools(demanding, "auto", dialect, lenient=False)
     strict = strictness(forms)
-    unpromised = check_tools([Tool.of(form) for form in forms], choice, dialect, lenient=strict is not True)
+    unpromised = check_tools(tools, choice, dialect, lenient=strict is not True)
     if unpromised and strict is None:
         shown = "; ".join(unpromised[:_SHOWN]) + (
             f"; and {more} more" if (more := len(unpromised) - _SHOWN) > 0 else ""

@@ -6,68 +6,37 @@ import difflib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from pydantic import SecretStr
+from pydantic import ConfigDict
 
 from langchain_gemma_jax.chat.asking.answer_format import AnswerFormat, checked_format
-from langchain_gemma_jax.chat.asking.setting_checks import checked_setting
+from langchain_gemma_jax.chat.asking.recommended import recommended_sampling
+from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
 from langchain_gemma_jax.chat.asking.tool_choice import checked_tools, plain_choice, strictness
 from langchain_gemma_jax.config import SERVER_OFF, default_api_key, default_model, default_server, names_by_default
 from langchain_gemma_jax.dialects import Message, Tool
-from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.base.sampling_options import FrozenBias, Sampling
 from langchain_gemma_jax.engine.host.users_line import users_line
-from langchain_gemma_jax.errors import CheckpointError, ConfigError, GemmaJaxError, HubError, InputError
+from langchain_gemma_jax.errors import CheckpointError, GemmaJaxError, HubError, InputError
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.routing import Route
 from langchain_gemma_jax.routing.route import AUTO, as_route
+from langchain_gemma_jax.settings.table import OTHER_NAMES, SAMPLED, SETTINGS, ChatSettings, how_to_load
 
-if TYPE_CHECKING:
-    from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
-
-SAMPLED = (
-    "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-    "logit_bias", "seed", "stop", "max_tokens", "logprobs", "top_logprobs",
-)  # fmt: skip
-PLACED = (
-    "model", "dtype", "revision", "weights", "activations", "devices", "replicas", "trust_remote_code", "dialect",
-    "scope", "timeout", "max_context", "thinking", "parallel_tool_calls", "route", "keep_alive", "app", "session",
-    "guards", "strict", "max_soft_tokens", "pan_and_scan", "media_folders", "allow_urls",
-)  # fmt: skip
-SETTINGS = (*PLACED, *SAMPLED)
 OF_A_CALL = ("tools", "tool_choice", "response_format")
-OTHER_NAMES = {
-    "n_ctx": "max_context",  # as llama.cpp's users know it
-    "model_name": "model",
-    "model_id": "model",
-    "model_path": "model",
-    "repo_id": "model",
-}
 
 SERVED = "served"  # as a model: the first one that a server serves
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
 _WHERE = "JAX_PLATFORMS, which says where JAX runs (it takes an accelerator by itself)"
 _ELSEWHERE = {  # names in other packages, and ours
-    "num_ctx": "max_context",
-    "max_new_tokens": "max_tokens",
-    "max_completion_tokens": "max_tokens",
-    "num_predict": "max_tokens",
-    "repeat_penalty": "repetition_penalty",
-    "reasoning": "thinking",
-    "stop_sequences": "stop",
-    "request_timeout": "timeout",
-    "torch_dtype": "dtype",
+    **{other: name for name, setting in SETTINGS.items() for other in setting.elsewhere},
     "base_url": "server",
     "api_base": "server",
     "openai_api_base": "server",
     "openai_api_key": "api_key",
-    "reasoning_effort": "thinking",
-    "enable_thinking": "thinking",
-    "quantization": "weights",
-    "quantization_config": "weights",
     "load_in_8bit": 'weights="int8"',
     "load_in_4bit": 'weights="int4"',
     "do_sample": "temperature",
@@ -78,56 +47,34 @@ _ELSEWHERE = {  # names in other packages, and ours
     "device_map": _WHERE,
     "n_gpu_layers": _WHERE,
     "num_gpu": _WHERE,
-    "tensor_parallel_size": "devices",
 }
 _NAMES_OF_MODELS = {"model", "repo", "repository", "checkpoint", "ckpt", "pretrained", "weights", "llm"}
 _NOT_OF_MODELS = {"kwargs", "provider", "type", "class", "config"}
-_DEFAULTS_READ = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")  # of a generation_config.json
 
 
 class UnknownOptionWarning(UserWarning):
     """An argument means nothing to this package, and has no effect."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """One call's settings. A setting that is None is left to the checkpoint, or to the engine."""
+class Options(ChatSettings):
+    """One call's settings, checked. A setting that is None is left to the checkpoint, or to the engine."""
 
-    model: str
-    dtype: str | None
-    revision: str | None
-    weights: str | None
-    activations: str | None
-    devices: int | str | None
-    replicas: int | str | None
-    trust_remote_code: bool | None  # True, or None
-    dialect: str | None
-    scope: str
-    timeout: float | None
-    max_context: int | None
-    thinking: bool
-    parallel_tool_calls: bool
-    sampled: Mapping[str, object]  # what was given, by the names that ``Sampling`` has
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=False)  # its schema is never built: all is checked
+
     tools: tuple[Tool, ...] = ()
     choice: str = "auto"  # or "any", "none", or a tool's name
     answer: AnswerFormat | None = None
     route: Route | None = None
     step: RouteDecision | None = None  # what was decided by the route
-    keep_alive: float | None = None
-    app: str = ""  # whose call it is, for what is counted
-    session: str = ""  # the conversation's name, for routers in front of servers
-    guards: object = None  # what guards do when this call trips them; None: as configured
-    strict: bool | None = None  # whether all of a tool's schema has to be promised: see ``strictness``
-    max_soft_tokens: int | None = None  # of an image
-    pan_and_scan: bool | Mapping[str, int | float] = False  # whether pieces of long images are shown too, and how
-    media_folders: tuple[str, ...] = ()  # whose files messages may name
-    allow_urls: bool = False  # whether links in messages are fetched
-    token: SecretStr | None = field(default=None, repr=False)
+
+    def on(self, step: RouteDecision) -> Options:
+        """Return these options with the model of a route's step."""
+        return self.model_copy(update={"step": step, "model": step.model})
 
     @property
-    def on_its_model(self) -> Options:
-        """Return these options with the model that the step was given to."""
-        return self if self.step is None else replace(self, model=self.step.model)
+    def sampled(self) -> dict[str, object]:
+        """The settings of sampling that were given, by the names that ``Sampling`` has."""
+        return {name: value for name in SAMPLED if (value := getattr(self, name)) is not None}
 
     @property
     def model_was_named(self) -> bool:
@@ -137,21 +84,12 @@ class Options:
     @property
     def shows_logprobs(self) -> bool:
         """True if the caller asked for log-probabilities. A route may need them for itself, and does not show them."""
-        return bool(self.sampled.get("logprobs"))
+        return bool(self.logprobs)
 
     @property
     def how_to_load(self) -> HowToLoad:
         """The settings of loading, with the Hub's token in plain text if there is one."""
-        return HowToLoad(
-            self.dtype,
-            self.revision,
-            self.weights,
-            self.activations,
-            self.devices,
-            self.replicas,
-            bool(self.trust_remote_code),
-            None if self.token is None else self.token.get_secret_value(),
-        )
+        return how_to_load(self)
 
     def told(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model reads it: with the schema of the answer, if its format says so."""
@@ -161,14 +99,17 @@ class Options:
         """Return the sampling settings: those given, and for the rest those that the checkpoint's authors recommend.
 
         Raises:
-            InputError: a setting that was given is not possible. ConfigError: one of the checkpoint's is not.
+            ConfigError: a setting of the checkpoint's is not possible. Those that were given are checked.
         """
-        recommended = _recommended(defaults)
-        try:
-            Sampling(**recommended)  # type: ignore[arg-type]
-        except InputError as error:
-            raise ConfigError(f"{name}, generation_config.json: {error} Repair the file.") from error
-        return Sampling(**{**recommended, **self.sampled})  # type: ignore[arg-type]
+        given = dict(self.sampled)
+        if "stop" in given:
+            given["stop"] = tuple(cast("Sequence[str]", given["stop"]))
+        if "logit_bias" in given:
+            given["logit_bias"] = FrozenBias(cast("Mapping[int, float]", given["logit_bias"]))
+        return recommended_sampling(defaults, name).with_checked(**given)
+
+
+_UNSET = {name: field.default for name, field in Options.model_fields.items()}
 
 
 def settings_of(given: Mapping[str, object]) -> dict[str, object]:
@@ -177,19 +118,22 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     Raises:
         InputError: a setting is not possible. The message says what is.
     """
-    found = {name: value for name, value in given.items() if name in SETTINGS and value is not None}
-    found |= {name: checked_setting(name, value) for name, value in found.items() if name in PLACED}
+    asked = {name: value for name, value in given.items() if value is not None and name in SETTINGS}
+    found = {name: check(name, value) for name, value in asked.items() if (check := SETTINGS[name].check) is not None}
     if found.get("model") == AUTO and "route" not in found:
         by = ", as GEMMA_JAX_MODEL says" if names_by_default(AUTO) else ""
         raise InputError(
             f'model="auto"{by}: expected a route to choose from, such as route=Route(light=..., heavy=...).'
         )
-    sampling = Sampling(**{name: value for name, value in found.items() if name in SAMPLED})  # type: ignore[arg-type]
-    for name in SAMPLED:
-        if name in found:
-            value = getattr(sampling, name)
-            found[name] = list(value) if name == "stop" else dict(value) if name == "logit_bias" else value
+    if sampled := asked.keys() - found.keys():
+        sampling = Sampling(**{name: asked[name] for name in sampled})  # type: ignore[arg-type]
+        found |= {name: _plain(getattr(sampling, name)) for name in sampled}
     return found
+
+
+def _plain(value: object) -> object:
+    """Return a value of ``Sampling`` as it is stored: lists and dictionaries can be serialised."""
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, FrozenBias) else value
 
 
 def constructor_arguments(given: Mapping[str, object], known: set[str], whose: str) -> dict[str, object]:
@@ -254,44 +198,21 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
     warn_unknown(given, {*SETTINGS, *OF_A_CALL, *_BY_LANGCHAIN}, "This call")
     if stop is not None:
         given["stop"] = stop
-    changed = {name: given[name] for name in SETTINGS if given.get(name) is not None}
-    found = settings_of({**{name: stored[name] for name in SETTINGS}, **changed})
+    changed = {name: value for name, value in given.items() if value is not None}
+    found = settings_of({**stored, **changed})
     if not isinstance(found.get("model"), str):
         raise InputError("model: expected the name of a model, found none.")
     listed = given.get("tools") or ()
     tools = checked_tools(listed)
-    strict = cast("bool | None", found.get("strict"))
-    return Options(
-        model=cast("str", found["model"]),
-        dtype=cast("str | None", found.get("dtype")),
-        revision=cast("str | None", found.get("revision")),
-        weights=cast("str | None", found.get("weights")),
-        activations=cast("str | None", found.get("activations")),
-        devices=cast("int | str | None", found.get("devices")),
-        replicas=cast("int | str | None", found.get("replicas")),
-        trust_remote_code=found.get("trust_remote_code") is True or None,
-        dialect=cast("str | None", found.get("dialect")),
-        scope=cast("str", found.get("scope", "")),
-        timeout=cast("float | None", found.get("timeout")),
-        max_context=cast("int | None", found.get("max_context")),
-        thinking=cast("bool", found.get("thinking", False)),
-        parallel_tool_calls=cast("bool", found.get("parallel_tool_calls", True)),
-        sampled={name: found[name] for name in SAMPLED if name in found},
-        route=as_route(found.get("route")),
-        keep_alive=cast("float | None", found.get("keep_alive")),
-        app=cast("str", found.get("app", "")),
-        session=cast("str", found.get("session", "")),
-        guards=found.get("guards"),
-        tools=tools,
-        choice=plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
-        answer=checked_format(given.get("response_format")),
-        strict=strictness(cast("Sequence[object]", listed), strict),
-        max_soft_tokens=cast("int | None", found.get("max_soft_tokens")),
-        pan_and_scan=cast("bool | Mapping[str, int | float]", found.get("pan_and_scan", False)),
-        media_folders=tuple(cast("Sequence[str]", found.get("media_folders", ()))),
-        allow_urls=cast("bool", found.get("allow_urls", False)),
-        token=cast("SecretStr | None", stored.get("token")),
-    )
+    found |= {
+        "route": as_route(found.get("route")),
+        "token": stored.get("token"),
+        "tools": tools,
+        "choice": plain_choice(given.get("tool_choice"), [tool.name for tool in tools]),
+        "answer": checked_format(given.get("response_format")),
+        "strict": strictness(cast("Sequence[object]", listed), cast("bool | None", found.get("strict"))),
+    }
+    return Options.model_construct(**_UNSET | found)
 
 
 def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> None:
@@ -321,12 +242,3 @@ def name_source(error: GemmaJaxError, model: str) -> None:
     """Add to the error of a model that cannot be loaded that the environment names it, if it does."""
     if isinstance(error, InputError | CheckpointError | HubError) and names_by_default(model):
         error.args = (f"{error} The environment variable GEMMA_JAX_MODEL names this model.", *error.args[1:])
-
-
-def _recommended(defaults: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings that a ``generation_config.json`` recommends: without ``do_sample``, the length alone."""
-    length = {} if (most := defaults.get("max_new_tokens")) is None else {"max_tokens": most}
-    if defaults.get("do_sample") is not True:
-        return length
-    found = length | {name: defaults[name] for name in _DEFAULTS_READ if defaults.get(name) is not None}
-    return {"temperature": 1.0} | found

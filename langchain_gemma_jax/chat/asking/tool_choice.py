@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
 
 from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_pydantic
 from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_schema, with_tight_members
-from langchain_gemma_jax.dialects import Json, Tool
+from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.nodes import Grammar
 from langchain_gemma_jax.grammar.schema.schema_facts import KINDS
 from langchain_gemma_jax.stopping import looking
 
@@ -25,7 +27,38 @@ _DECLARING = {"input_schema", "parameters", "properties", "function"}  # keys th
 _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
-def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> list[dict[str, Any]]:
+class BoundTools(tuple[Tool, ...]):  # noqa: SLOT001  a tuple has no room for slots
+    """Tools as chat formats take them, and the grammars that were made of them: both once for each binding.
+
+    Only whoever has bound the tools has them, so the time of a call says nothing of anybody else's.
+    """
+
+    grammars: dict[object, Grammar]
+
+    def __new__(cls, tools: Iterable[Tool] = ()) -> Self:
+        made = super().__new__(cls, tools)
+        made.grammars = {}
+        return made
+
+
+class FormedTools(list[dict[str, Any]]):
+    """Tools in OpenAI's form, as they are bound to a model; with the ones that chat formats take."""
+
+    def __init__(self, pairs: Iterable[tuple[dict[str, Any], Tool]]) -> None:
+        forms, tools = zip(*pairs, strict=True) if (pairs := tuple(pairs)) else ((), ())
+        self._forms, self._tools = forms, BoundTools(tools)
+        super().__init__(forms)
+
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[dict[str, Any]]]]:
+        return list, (list(self),)  # a copy may be changed
+
+    @property
+    def tools(self) -> BoundTools | None:
+        """The tools as chat formats take them. None: the list was changed."""
+        return self._tools if len(self) == len(self._forms) and all(map(operator.is_, self, self._forms)) else None
+
+
+def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> FormedTools:
     """Return tools of any form in OpenAI's, which every other form can be turned into.
 
     Raises:
@@ -39,13 +72,14 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> li
     return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(looking(tools, 16)))
 
 
-def checked_tools(tools: object) -> tuple[Tool, ...]:
+def checked_tools(tools: object) -> BoundTools:
     """Return tools of any form as chat formats take them.
 
     Raises:
         InputError: a tool is of no form that is known, or two tools have the same name.
     """
-    return tuple(Tool.of(cast("Mapping[str, Json]", form)) for form in openai_tools(cast("Iterable[ToolLike]", tools)))
+    known = tools.tools if isinstance(tools, FormedTools) else None
+    return openai_tools(cast("Iterable[ToolLike]", tools)).tools or BoundTools() if known is None else known
 
 
 def plain_choice(choice: object, names: Sequence[str]) -> str:
@@ -89,19 +123,18 @@ def own_strictness(tool: ToolLike) -> bool | None:
     return strict if isinstance(strict, bool) else None
 
 
-def _different(forms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _different(pairs: Iterable[tuple[dict[str, Any], Tool]]) -> FormedTools:
     """Return tools without those that are the same as one before.
 
     Raises:
         InputError: two tools have one name, and are not the same.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for number, form in enumerate(forms):
-        before = found.setdefault(form["function"]["name"], form)
+    found: dict[str, tuple[dict[str, Any], Tool]] = {}
+    for number, (form, tool) in enumerate(pairs):
+        before, _ = found.setdefault(tool.name, (form, tool))
         if before is not form and _without_titles(before) != _without_titles(form):
-            name = form["function"]["name"]
-            raise InputError(f"tools[{number}]: a tool before it is called {name!r} too. Names are unique.")
-    return list(found.values())
+            raise InputError(f"tools[{number}]: a tool before it is called {tool.name!r} too. Names are unique.")
+    return FormedTools(found.values())
 
 
 def _without_titles(value: object) -> object:
@@ -156,7 +189,7 @@ def _refuse_name(number: int, name: str) -> None:
         )
 
 
-def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dict[str, Any]:  # noqa: FBT001  LangChain's word
+def _openai_tool(number: int, tool: ToolLike, strict: bool | None) -> tuple[dict[str, Any], Tool]:  # noqa: FBT001  LangChain's word
     _refuse_names(number, tool)
     _refuse_foreign(number, tool)
     try:
@@ -175,5 +208,6 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None = None) -> dic
         form["function"]["parameters"] = _tightened(schema, form["function"]["parameters"], tight)
     if (full := recursive_schema(schema)) is not None:
         form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
-    _refuse_name(number, Tool.of(form).name)  # which says what else is wrong with it
-    return form
+    made = Tool.of(form)
+    _refuse_name(number, made.name)
+    return form, made

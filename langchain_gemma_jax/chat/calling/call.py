@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 
-from langchain_gemma_jax.chat.answering.answer import AnswerBuilder
-from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
+from langchain_gemma_jax.chat.answering.answer import Answer, AnswerBuilder
+from langchain_gemma_jax.chat.answering.answer_metadata import ending, spelled, usage
+from langchain_gemma_jax.chat.answering.answer_parts import WholeAnswer
 from langchain_gemma_jax.chat.answering.event_reader import ArgumentCheck, EventReader
-from langchain_gemma_jax.chat.answering.messages_out import whole
 from langchain_gemma_jax.chat.answering.outcome import Outcome
-from langchain_gemma_jax.chat.asking.options import Options, name_source
-from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, engine_prompt, media_tokens, ready_model
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.ready_model import Prepared, ReadyModel, engine_prompt, media_tokens, ready_model
+from langchain_gemma_jax.chat.calling.served_model import arriving, submit
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, remember, routed
-from langchain_gemma_jax.dialects import (
-    Event,
-    Invalid,
-    Message,
-    RenderedPrompt,
-)
+from langchain_gemma_jax.dialects import Event, Invalid
 from langchain_gemma_jax.engine.api.generation import Generation
 from langchain_gemma_jax.engine.base.events import StepRouted
-from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
-from langchain_gemma_jax.engine.requests.request import Completion, Piece
-from langchain_gemma_jax.errors import GemmaJaxError
+from langchain_gemma_jax.engine.requests.request import Completion, Piece, TokenLogprobs
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
-    from langchain_gemma_jax.models.tokenizer import Tokenizer
-
-_LONG, _MANY = 100_000, 1000  # characters and messages of a conversation
 
 
 class AwaitedModel:
@@ -58,94 +50,70 @@ class CallStart:
     """One call, before the engine works on it."""
 
     def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
-        self._messages, self._options, self._clock = messages, options, clock
-        self._spoken: Sequence[Message] = ()
+        self.clock = clock
+        self.begun: Call | AwaitedModel | None = None  # what ``begin`` gave
+        self._messages, self._options = messages, options
+        self._history: History | None = None
         clock.parts.now("waiting to begin")
+
+    def instead(self, options: Options) -> CallStart:
+        """Return the call of a larger model, which answers the same conversation instead."""
+        larger = CallStart(self._messages, options, self.clock)
+        larger._history = self._history
+        return larger
 
     def begin(self) -> Call | AwaitedModel:
         """Read the messages and choose the model. If it is loaded, submit the call to the engine."""
-        self._clock.parts.now("getting ready")
+        self.clock.parts.now("getting ready")
         from langchain_gemma_jax.engine.api.process import engine
 
-        self._spoken = conversation(self._messages)
-        if self._options.route is not None:
-            self._options = routed(self._options, self._messages, self._spoken)
-        options = self._options
-        if (step := options.step) is not None and step.chosen:
+        if self._history is None:
+            self._history = History(self._options.scope, conversation(self._messages))
+            if self._options.route is not None:
+                self._options = routed(self._options, self._messages, self._history)
+        if (step := self._options.step) is not None and step.chosen:
             switched = step.last not in {None, step.size}
             engine().events.publish(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
-        asks = Asking(options.app, options.guards)
-        arriving = engine().arriving(options.model, options.how_to_load, self._clock, asks)
-        steps = _named(arriving, options.model)
+        steps = arriving(self._options, self.clock)
         try:
-            return AwaitedModel(next(steps), steps)
+            self.begun = AwaitedModel(next(steps), steps)
         except StopIteration as there:
-            return self.submit(there.value)
+            self.begun = self.submit(there.value)
+        return self.begun
 
     def submit(self, served: Served) -> Call:
         """Submit the call to the engine, for a model that is loaded."""
-        from langchain_gemma_jax.engine.api.process import engine
-
-        clock, options, spoken = self._clock, self._options, self._spoken
-        clock.parts.now("encoding the prompt")
+        options, history = self._options, self._history
+        if history is None:
+            raise ValueError("expected a call that was begun: begin() reads its messages")
         model = ready_model(served, options)
-        prompt, encoded = model.prompt(options.told(spoken), options)
-        clock.parts.now("compiling the grammar")
-        sampling, limits = model.sampling(prompt, encoded, options)
-        generation = engine().submit(
-            served,
-            engine_prompt(encoded),
-            sampling,
-            scope=options.scope,
-            system=encoded.system,
-            app=options.app,
-            guards=options.guards,
-            timeout=clock.left,
+        asked = model.prepare(history, options, self.clock.parts)
+        generation = submit(
+            served, engine_prompt(asked.encoded), asked.sampling, options, self.clock, asked.encoded.system
         )
-        generation.on(clock)
-        check = ArgumentCheck.of(options, sampling.grammar)
-        return Call(generation, model, spoken, prompt, options, limits, check, media_tokens(encoded))
+        return Call(generation, model, history, options, asked)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
     def __init__(
-        self,
-        generation: Generation,
-        model: ReadyModel,
-        spoken: Sequence[Message],
-        prompt: RenderedPrompt,
-        options: Options,
-        limits: AnswerLimits,
-        check: ArgumentCheck,
-        media: Mapping[str, int],
+        self, generation: Generation, model: ReadyModel, history: History, options: Options, asked: Prepared
     ) -> None:
-        self.generation = generation
-        self.options = options
-        self._model = model
-        self._spoken = spoken
-        self._prompt = prompt
-        self._limits = limits
-        self._check = check
-        self._media = media
-        self._reader = EventReader(model.dialect.parser(in_thought=prompt.in_thought), model.tokenizer.control_name)
+        self.generation, self.options = generation, options
+        self._model, self._history, self._asked = model, history, asked
+        control_name = model.tokenizer.control_name
+        self._reader = EventReader(model.dialect.parser(in_thought=asked.rendered.in_thought), control_name)
+        self._check = ArgumentCheck.of(options, asked.sampling.grammar)
         self._answer = AnswerBuilder()
-        self._characters = sum(len(text) for message in spoken for text in message.texts)
-
-    @property
-    def ends_slowly(self) -> bool:
-        """True if ``finish`` takes too long for an event loop: it hashes the whole conversation."""
-        return self._characters > _LONG or len(self._spoken) > _MANY
 
     def cancel(self) -> None:
         """Stop the answer."""
         self.generation.cancel()
 
-    @property
-    def spells_logprobs_with(self) -> Tokenizer | None:
-        """The tokenizer if the caller asked for log-probabilities; else None."""
-        return self._model.tokenizer if self.options.shows_logprobs else None
+    def logprobs(self, found: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
+        """Return log-probabilities in OpenAI's form; none if the caller did not ask for them."""
+        return spelled(self._model.tokenizer, found) if self.options.shows_logprobs else []
 
     def take(self, piece: Piece) -> list[Event]:
         """Return what is new in a piece of the answer."""
@@ -157,19 +125,25 @@ class Call:
         ``streamed``: its pieces were taken one by one. Otherwise all of the answer is taken now.
         """
         broken = isinstance(done.stop, str)
+        limits, options = self._asked.limits, self.options
         events = [] if streamed else self._reader.take(done.ids, done.decoded, done.text)
-        reason = self._limits.reason(done)
+        reason = limits.reason(done)
         events += [_explained(event, reason) for event in self._reader.finish(None if broken else done.text)]
         events = self._told(events)
         answer = self._answer.answer()
-        remembered, options = self._model.remembered, self.options
-        remember(options, [*self._spoken, answer.message], remembered)
+        self._remember(answer, _said(done) if broken else done.ids)
+        media = media_tokens(self._asked.encoded)
+        return Outcome(options, self._asked.rendered, limits, self._model.tokenizer, done, answer, tuple(events), media)
+
+    def _remember(self, answer: Answer, ids: Sequence[int]) -> None:
+        """Remember what the answer was generated as, and by which model."""
+        options, model = self.options, self._model
+        if options.step is None and answer.invalid:
+            return
+        digest = self._history.followed_by(answer.message)
+        remember(options, digest, model.remembered)
         if not answer.invalid:  # those come back as words
-            told = [*options.told(self._spoken), answer.message]
-            ids = _said(done) if broken else done.ids
-            remembered.answers_of(self._model.served.model).keep(options.scope, self._model.dialect.name, told, ids)
-        tokenizer, rest = self._model.tokenizer, tuple(events)
-        return Outcome(options, self._prompt, self._limits, tokenizer, done, answer, rest, self._media)
+            model.remembered.answers_of(model.served.model).keep(model.dialect.name, digest, ids)
 
     def _told(self, events: list[Event]) -> list[Event]:
         checked = self._check.checked(events)
@@ -177,20 +151,12 @@ class Call:
         return checked
 
 
-def ended(call: Call, done: Completion) -> tuple[AIMessage, Options | None]:
+def ended(call: Call, done: Completion) -> tuple[WholeAnswer, Options | None]:
     """Return the answer of a call that ended; and, if a larger model has to answer instead, its options."""
     outcome = call.finish(done, streamed=False)
     larger = None if outcome.options.route is None else escalated(outcome)
-    return whole(outcome), larger
-
-
-def _named(steps: Steps[Served], model: str) -> Steps[Served]:
-    """Pass on the steps of a load. If it fails, the error says so if the environment named the model."""
-    try:
-        return (yield from steps)
-    except GemmaJaxError as error:
-        name_source(error, model)
-        raise
+    whole = WholeAnswer(outcome.answer, usage(outcome), ending(outcome), call.logprobs(done.logprobs))
+    return whole, larger
 
 
 def _explained(event: Event, reason: str | None) -> Event:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from langchain_gemma_jax.chat.calling.served_model import load
 from langchain_gemma_jax.chat.calling.starting import prepared
 from langchain_gemma_jax.engine.base.checks import no_embedder
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -56,7 +56,7 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock) -> Found
 
     from langchain_gemma_jax.engine.api.process import engine
 
-    served = _served(asked, clock)
+    served = load(asked.model, asked.how, asked.keep_alive, clock)
     width = served.model.architecture.embedding_width
     if width is None:
         raise no_embedder(served.name)
@@ -70,16 +70,6 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock) -> Found
     if size < width and embedding is not None and embedding.normed:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
     return FoundVectors(cast("list[list[float]]", vectors.tolist()), sum(map(len, ids)))
-
-
-def _served(asked: AskedVectors, clock: Clock) -> Served:
-    from langchain_gemma_jax.engine.api.process import engine
-
-    load = partial(engine().load, asked.model, **asked.how.arguments())
-    served = load() if clock.left is None else load(timeout=clock.left)
-    if asked.keep_alive is not None:
-        engine().keep_alive(served, asked.keep_alive)
-    return served
 
 
 def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> list[int]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.asking.questions import AskedQuestion
-from langchain_gemma_jax.chat.calling.ready_model import ready_by
+from langchain_gemma_jax.chat.calling.ready_model import engine_prompt, ready
+from langchain_gemma_jax.chat.calling.served_model import submit
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.dialects import Message
 from langchain_gemma_jax.engine.base.sampling_options import MAX_TOP_LOGPROBS, Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -68,10 +70,8 @@ def begin_scores(question: AskedQuestion, options: Options, clock: Clock) -> Awa
         UnsupportedModelError: two labels begin with the same token. Others as ``engine().load`` and ``engine().submit``
             have them.
     """
-    from langchain_gemma_jax.engine.api.process import engine
-
-    model = ready_by(options, clock)
-    _, encoded = model.prompt([Message.user(question.text)], options)
+    model = ready(options, clock)
+    _, encoded = model.prompt(History(options.scope, [Message.user(question.text)]), options)
     most = min(options.max_context or model.served.max_context, model.served.max_context)
     if len(encoded.ids) >= most:
         raise ContextLengthError(len(encoded.ids), most - 1, f"take a model with a longer context than {options.model}")
@@ -79,17 +79,7 @@ def begin_scores(question: AskedQuestion, options: Options, clock: Clock) -> Awa
     generations = []
     for at in range(0, len(ids), MAX_TOP_LOGPROBS):
         sampling = Sampling(max_tokens=1, scored=tuple(ids[at : at + MAX_TOP_LOGPROBS]))
-        generation = engine().submit(
-            model.served,
-            encoded.ids,
-            sampling,
-            scope=options.scope,
-            system=encoded.system,
-            app=options.app,
-            timeout=clock.left,
-        )
-        generation.on(clock)
-        generations.append(generation)
+        generations.append(submit(model.served, engine_prompt(encoded), sampling, options, clock, encoded.system))
     return AwaitedScores(ids, generations)
 
 

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage
-
+from langchain_gemma_jax.chat.answering.answer_metadata import ending, usage
+from langchain_gemma_jax.chat.answering.answer_parts import AnswerEnd, AnswerPart, Shown, WholeAnswer
 from langchain_gemma_jax.chat.answering.outcome import Outcome
-from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.call import Call, ended
+from langchain_gemma_jax.chat.calling.call import Call, CallStart, ended
 from langchain_gemma_jax.chat.calling.starting import astart, beside, start
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
-from langchain_gemma_jax.dialects import Event, TextDelta, ThoughtDelta
-from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.engine.requests.request import Piece, TokenLogprobs
+from langchain_gemma_jax.dialects import TextDelta, ThoughtDelta
+from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.errors import EngineError
 
 T = TypeVar("T")
-
-
-class Shown(Protocol[T]):
-    """The form in which an answer is shown: chunks of a message, or events."""
-
-    def of(self, events: Iterable[Event], probabilities: Iterable[TokenLogprobs]) -> list[T]:
-        """Return what a piece of the answer adds."""
-
-    def broken(self) -> list[T]:
-        """Return what completes the output after an error ended the answer."""
-
-    def last(self, outcome: Outcome) -> list[T]:
-        """Return the rest of the answer, and how it ended."""
 
 
 class HeldBack:
@@ -45,28 +29,23 @@ class HeldBack:
     def __init__(self, options: Options) -> None:
         self.shown = not may_escalate(options)
         self._calling = False
-        self._events: list[Event] = []
-        self._probabilities: list[TokenLogprobs] = []
+        self._parts: list[AnswerPart] = []
 
-    def take(
-        self, events: Sequence[Event], probabilities: Sequence[TokenLogprobs]
-    ) -> tuple[Sequence[Event], Sequence[TokenLogprobs]]:
-        """Take a piece of the answer; return what can be shown of it, and of what was held back."""
+    def take(self, part: AnswerPart) -> list[AnswerPart]:
+        """Take a part of the answer; return what can be shown of it, and of what was held back."""
         if self.shown:
-            return events, probabilities
-        self._events += events
-        self._probabilities += probabilities
-        for event in events:
+            return [part]
+        self._parts.append(part)
+        for event in part.events:
             if not isinstance(event, TextDelta | ThoughtDelta):
                 self._calling = True
             elif event.text.strip() and not self._calling:
                 self.shown = True
-        return self.rest() if self.shown else ((), ())
+        return self.rest() if self.shown else []
 
-    def rest(self) -> tuple[Sequence[Event], Sequence[TokenLogprobs]]:
+    def rest(self) -> list[AnswerPart]:
         """Return what is held back, and forget it."""
-        found = self._events, self._probabilities
-        self._events, self._probabilities = [], []
+        found, self._parts = self._parts, []
         return found
 
     def larger(self, outcome: Outcome) -> Options | None:
@@ -74,66 +53,96 @@ class HeldBack:
         return None if self.shown else escalated(outcome)
 
 
-def stream(
-    messages: Sequence[BaseMessage], options: Options, clock: Clock, shown_by: Callable[[Call], Shown[T]]
-) -> Iterator[T]:
+class LiveAnswer(Generic[T]):
+    """What one call's answer adds to what is shown, piece by piece. Threads and event loops wait for the pieces."""
+
+    def __init__(self, call: Call, shown: Shown[T]) -> None:
+        self.generation = call.generation
+        self._call, self._shown, self._held = call, shown, HeldBack(call.options)
+        self._end: AnswerEnd | None = None
+
+    def take(self, piece: Piece) -> list[T]:
+        """Return what a piece adds."""
+        call = self._call
+        part = AnswerPart(call.take(piece), call.logprobs(piece.logprobs), call.options.model)
+        return [each for ready in self._held.take(part) for each in self._shown.of(ready)]
+
+    def end(self, done: Completion) -> Options | None:
+        """End the call. Returns the options of a larger model that has to answer instead; None: this is the answer."""
+        outcome = self._call.finish(done, streamed=True)
+        self._end = AnswerEnd(outcome.rest, usage(outcome), ending(outcome))
+        return self._held.larger(outcome)
+
+    def rest(self) -> list[T]:
+        """Return what is left of an answer that ended."""
+        found = [each for part in self._held.rest() for each in self._shown.of(part)]
+        return found if self._end is None else [*found, *self._shown.last(self._end)]
+
+
+def stream(start_of: CallStart, shown: Shown[T]) -> Iterator[T]:
     """Show an answer while it comes. The errors are those of ``start``, and of the engine."""
-    larger: Options | None = options
-    while larger is not None:
-        call = start(messages, larger, clock)
-        shown, held = shown_by(call), HeldBack(call.options)
+    larger: Options | None
+    while True:
+        answer = LiveAnswer(start(start_of), shown)
         try:
-            for piece in call.generation:
-                yield from shown.of(*held.take(call.take(piece), piece.logprobs))
-            done = call.generation.result()
+            for piece in answer.generation:
+                yield from answer.take(piece)
+            done = answer.generation.result()
         except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
             yield from shown.broken()
             raise
-        outcome = call.finish(done, streamed=True)
-        larger = held.larger(outcome)
-    yield from shown.of(*held.rest())
-    yield from shown.last(outcome)
+        if (larger := answer.end(done)) is None:
+            break
+        start_of = start_of.instead(larger)
+    yield from answer.rest()
 
 
-async def astream(
-    messages: Sequence[BaseMessage], options: Options, clock: Clock, shown_by: Callable[[Call], Shown[T]]
-) -> AsyncGenerator[T, None]:
+async def astream(start_of: CallStart, shown: Shown[T]) -> AsyncGenerator[T, None]:
     """Show an answer while it comes, as ``stream`` does, asynchronously."""
-    larger: Options | None = options
-    while larger is not None:
-        call = await astart(messages, larger, clock)
-        shown, held = shown_by(call), HeldBack(call.options)
+    larger: Options | None
+    while True:
+        answer = LiveAnswer(await astart(start_of), shown)
         try:
-            async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(call.generation))) as pieces:
+            async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(answer.generation))) as pieces:
                 async for piece in pieces:
-                    for each in shown.of(*held.take(call.take(piece), piece.logprobs)):
+                    for each in answer.take(piece):
                         yield each
-            done = await call.generation
+            done = await answer.generation
         except EngineError:
             for each in shown.broken():
                 yield each
             raise
-        finish = partial(call.finish, done, streamed=True)
-        outcome = await beside(finish) if call.ends_slowly else finish()
-        larger = held.larger(outcome)
-    for each in [*shown.of(*held.rest()), *shown.last(outcome)]:
+        if (larger := answer.end(done)) is None:
+            break
+        start_of = start_of.instead(larger)
+    for each in answer.rest():
         yield each
 
 
-def as_events(message_id: str, call: Call) -> ProtocolEvents:
-    """Return the form of LangChain's protocol: events, under the id of the answer's message."""
-    return ProtocolEvents(message_id, call.options.model, call.spells_logprobs_with)
+def whole_answer(start_of: CallStart) -> WholeAnswer:
+    """Return an answer when all of it is there. The errors are those of ``start``, and of the engine."""
+    while True:
+        call = start(start_of)
+        try:
+            done = call.generation.result()
+        finally:
+            call.cancel()  # where the waiting is interrupted
+        found, larger = ended(call, done)
+        if larger is None:
+            return found
+        start_of = start_of.instead(larger)
 
 
 _LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
 
 
-async def awhole_answer(messages: Sequence[BaseMessage], asked: Options, clock: Clock) -> AIMessage:
-    """Return an answer when all of it is there. The errors are those of ``astart``, and of the engine."""
-    options = cast("Options | None", asked)
-    while options is not None:
-        call = await astart(messages, options, clock)
+async def awhole_answer(start_of: CallStart) -> WholeAnswer:
+    """Return an answer when all of it is there, while the event loop goes on."""
+    while True:
+        call = await astart(start_of)
         done = await call.generation
-        short = done.generated_tokens < _LONG_ANSWER and not call.ends_slowly
-        found, options = ended(call, done) if short else await beside(ended, call, done)
-    return found
+        short = done.generated_tokens < _LONG_ANSWER
+        found, larger = ended(call, done) if short else await beside(ended, call, done)
+        if larger is None:
+            return found
+        start_of = start_of.instead(larger)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from langchain_gemma_jax.chat.asking.options import Options, name_source
+from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.calling.served_model import load, submit
 from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
+from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
@@ -23,26 +22,15 @@ def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) ->
     Raises:
         InputError: the model cannot fill in. Other errors as ``engine().load`` and ``engine().submit`` have them.
     """
-    from langchain_gemma_jax.engine.api.process import engine
-
-    load = partial(engine().load, options.model, **options.how_to_load.arguments())
-    try:
-        served = load() if clock.left is None else load(timeout=clock.left)
-    except GemmaJaxError as error:
-        name_source(error, options.model)
-        raise
-    if options.keep_alive is not None:
-        engine().keep_alive(served, options.keep_alive)
+    served = load(options.model, options.how_to_load, options.keep_alive, clock)
     ids = text_ids(text, suffix, served.model.tokenizer, served.name)
     most = min(options.max_context or served.max_context, served.max_context)
     if len(ids) >= most:
         raise ContextLengthError(len(ids), most - 1, f"take a model with a longer context than {served.name}")
     sampling = options.sampling(served.model.generation_defaults, served.name)
     room = most - len(ids)
-    sampling = replace(sampling, max_tokens=room if sampling.max_tokens is None else min(sampling.max_tokens, room))
-    generation = engine().submit(served, ids, sampling, scope=options.scope, timeout=clock.left)
-    generation.on(clock)
-    return generation
+    most = room if sampling.max_tokens is None else min(sampling.max_tokens, room)
+    return submit(served, ids, sampling.with_checked(max_tokens=most), options, clock)
 
 
 def text_ids(text: str, suffix: str | None, tokenizer: Tokenizer, name: str) -> list[int]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
-from langchain_gemma_jax.chat.asking.options import Options, name_source
+from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.base_models import BaseModels
+from langchain_gemma_jax.chat.calling.served_model import load
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.model_choice.route_step import is_judged
 from langchain_gemma_jax.dialects import (
     Dialect,
     EncodedPrompt,
-    Message,
     ModelFacts,
     RenderedPrompt,
     RenderOptions,
@@ -25,9 +25,9 @@ from langchain_gemma_jax.dialects import (
 )
 from langchain_gemma_jax.engine.base.checks import no_writer
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.engine.requests.clock import Clock, Parts
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, Span, TokenSpan
-from langchain_gemma_jax.errors import ContextLengthError, GemmaJaxError, InputError
+from langchain_gemma_jax.errors import ContextLengthError, InputError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.history.media_in import MediaPlacing
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
 FAR_TOO_LONG = 4  # times the context: a longer prompt is refused, and not counted to its end
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the engine is asked in a call, and the limits of the answer."""
+
+    rendered: RenderedPrompt
+    encoded: EncodedPrompt
+    sampling: Sampling
+    limits: AnswerLimits
 
 
 @dataclass(frozen=True)
@@ -50,8 +60,33 @@ class ReadyModel:
     def tokenizer(self) -> Tokenizer:
         return self.served.model.tokenizer
 
+    def prepare(self, history: History, options: Options, parts: Parts) -> Prepared:
+        """Return what the engine is asked in a call. ``parts``: those of the call's time.
+
+        Raises:
+            InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
+        """
+        parts.now("encoding the prompt")
+        rendered, encoded = self.prompt(history, options)
+        parts.now("compiling the grammar")
+        sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
+        limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
+        sampling = sampling.with_checked(
+            stop_ids=tuple(self._stop_ids()),
+            grammar=grammar_of(options, self.dialect, rendered),
+            max_tokens=limits.most,
+            confidence=is_judged(options),
+        )
+        return Prepared(rendered, encoded, sampling, limits)
+
+    def _stop_ids(self) -> Iterator[int]:
+        """Yield the tokens that end an answer in this format."""
+        for name in self.dialect.stops:
+            if (token := self.tokenizer.control_id(name)) is not None:
+                yield token
+
     def prompt(
-        self, messages: Sequence[Message], options: Options, *, counts: bool = False
+        self, history: History, options: Options, *, counts: bool = False
     ) -> tuple[RenderedPrompt, EncodedPrompt]:
         """Return the model's prompt. In it, its own answers have the ids that were generated, if these are still known.
 
@@ -67,12 +102,15 @@ class ReadyModel:
             if limit is not None and tokens > FAR_TOO_LONG * limit:
                 raise ContextLengthError(tokens, limit - 1, self._longer(limit), at_least=True)
 
+        messages = options.told(history.messages)
         counted(len(messages))
         # Where calls are words, only the lack of declarations keeps a model from them.
         shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         counted(prompt.characters // self.tokenizer.longest_token)
-        known = self.remembered.answers_of(self.served.model).of(options.scope, self.dialect.name, messages)
+        known = self.remembered.answers_of(self.served.model).of(self.dialect.name, history)
+        if before := len(messages) - len(history.messages):  # a system message was put in front
+            known = {number + before: ids for number, ids in known.items()}
         if not any(message.media for message in messages):
             return prompt, prompt.encode(self.tokenizer, known, counted=counted)
         placed = self._placing(options).placed(messages)
@@ -83,28 +121,12 @@ class ReadyModel:
         from langchain_gemma_jax.media.media_reader import MediaAccess, MediaReader
         from langchain_gemma_jax.models.seams.media_support import Scan
 
-        access = MediaAccess(options.media_folders, options.allow_urls)
+        access = MediaAccess(tuple(options.media_folders or ()), options.allow_urls)
         apart = self.dialect.media_apart
         ids = tuple(self.tokenizer.encode_text(apart)) if apart else ()
         reader, asked = MediaReader(access), options.pan_and_scan
         how = None if asked is False else Scan() if asked is True else Scan(**asked)  # type: ignore[arg-type]
         return MediaPlacing(self.served.model, options.scope, reader, options.max_soft_tokens, how, ids)
-
-    def sampling(
-        self, prompt: RenderedPrompt, encoded: EncodedPrompt, options: Options
-    ) -> tuple[Sampling, AnswerLimits]:
-        """Return the answer's sampling, with its grammar and the tokens that end it; and the answer's limits.
-
-        Raises:
-            InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
-        """
-        sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
-        stops = [token for name in self.dialect.stops if (token := self.tokenizer.control_id(name)) is not None]
-        if is_judged(options):
-            sampling = replace(sampling, confidence=True)
-        grammar = grammar_of(options, self.dialect, prompt)
-        limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
-        return replace(sampling, stop_ids=tuple(stops), grammar=grammar, max_tokens=limits.most), limits
 
     def _room(self, options: Options, tokens: int) -> int:
         """Return the number of tokens that there is room for in the answer."""
@@ -128,10 +150,10 @@ class ReadyModel:
         return f"take a model with a longer context: {self.served.name} has no more than {own} tokens"
 
 
-def engine_prompt(encoded: EncodedPrompt) -> Sequence[int] | Prompt:
-    """Return a prompt as the engine reads it: its ids, or spans of them and of the media between them."""
+def engine_prompt(encoded: EncodedPrompt) -> Prompt:
+    """Return a prompt as the engine reads it: spans of ids, which are not copied, and of the media between them."""
     if not encoded.media:
-        return encoded.ids
+        return Prompt.of_tokens(encoded.ids)
     spans: list[Span] = []
     at = 0
     for start, _, found in encoded.media:
@@ -149,22 +171,9 @@ def media_tokens(encoded: EncodedPrompt) -> Mapping[str, int]:
     return found
 
 
-def ready(options: Options) -> ReadyModel:
-    """Return the model that the options name, loaded if it is not yet."""
-    return ready_by(options, Clock(options.timeout))
-
-
-def ready_by(options: Options, clock: Clock) -> ReadyModel:
+def ready(options: Options, clock: Clock) -> ReadyModel:
     """Return the model that the options name, loaded if it is not yet, and if there is time for that."""
-    from langchain_gemma_jax.engine.api.process import engine
-
-    load = partial(engine().load, options.model, **options.how_to_load.arguments())
-    try:
-        served = load() if clock.left is None else load(timeout=clock.left)
-    except GemmaJaxError as error:
-        name_source(error, options.model)
-        raise
-    return ready_model(served, options)
+    return ready_model(load(options.model, options.how_to_load, options.keep_alive, clock), options)
 
 
 def ready_model(served: Served, options: Options) -> ReadyModel:
@@ -173,8 +182,6 @@ def ready_model(served: Served, options: Options) -> ReadyModel:
 
     if served.model.architecture.embeds:
         raise no_writer(served.name)
-    if options.keep_alive is not None:
-        engine().keep_alive(served, options.keep_alive)
     dialect = dialect_for(_facts(served), options.dialect or served.model.chat_format.name)
     engine().companion(BaseModels).warn(served, dialect)
     return ReadyModel(served, dialect, conversation_memory())

@@ -10,14 +10,12 @@ from __future__ import annotations
 import atexit
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
-
-from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import AwaitedModel, Call, CallStart
@@ -26,7 +24,7 @@ from langchain_gemma_jax.engine.host.error_copies import clear_functions
 from langchain_gemma_jax.engine.loop.exit_inside_xla import leave_early
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.errors import ClosedError
-from langchain_gemma_jax.stopping import Stop, StoppedError, end_with_process
+from langchain_gemma_jax.stopping import Stop, StoppedError, current, end_with_process
 
 T = TypeVar("T")
 
@@ -92,20 +90,33 @@ def clock_of(model: object, options: Options) -> Clock:
     return Clock(options.timeout, began=batch[1] if batch is not None and batch[0] is model else None)
 
 
-def start(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Call:
+def start(call: CallStart) -> Call:
     """Have the engine work on an answer. It may take a while: a model is loaded, a prompt is encoded.
 
     Raises:
         InputError: the conversation or the options are not possible; other errors as ``engine().load`` and
             ``engine().submit`` have them. DeadlineError: the time was up.
     """
-    run = partial(_here if clock.until is None else _elsewhere, clock)
-    return wait_for(_steps(CallStart(messages, options, clock), run), clock)
+    clock = call.clock
+    return wait_for(_steps(call, partial(_here if clock.until is None else _elsewhere, clock)), clock)
 
 
-async def astart(messages: Sequence[BaseMessage], options: Options, clock: Clock) -> Call:
+async def astart(call: CallStart) -> Call:
     """Have the engine work on an answer, as ``start`` does, while the event loop goes on."""
-    return await await_for(_steps(CallStart(messages, options, clock), partial(_elsewhere, clock)), clock)
+    return await await_for(_steps(call, partial(_elsewhere, call.clock)), call.clock)
+
+
+def begin_here(call: CallStart) -> CallStart:
+    """Begin a call in this thread, as a part of the work that it does anyway. ``astart`` goes on from there.
+
+    It ends at the call's own deadline too, which may be sooner than that of the work around it.
+    """
+    stop = Stop(call.clock.until)
+    with current().then(stop.ask):
+        begun = _done(call.begin, stop, call.clock)
+    if isinstance(begun, Call):
+        prepared()
+    return call
 
 
 def begin(function: Callable[[], T], clock: Clock) -> T:
@@ -127,7 +138,9 @@ async def beside(function: Callable[..., T], *args: Any) -> T:
 
 
 def _steps(start: CallStart, run: Callable[[Callable[[], Any]], Steps[Any]]) -> Steps[Call]:
-    found = yield from run(start.begin)
+    found = start.begun
+    if found is None:
+        found = yield from run(start.begin)
     if isinstance(found, AwaitedModel):
         try:
             served = yield from found.steps()

@@ -8,9 +8,11 @@ from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.ready_model import ready
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.history.messages_in import conversation
 from langchain_gemma_jax.chat.model_choice.route_step import routed
 from langchain_gemma_jax.dialects import Message, ToolCall
+from langchain_gemma_jax.engine.requests.clock import Clock
 
 
 def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
@@ -18,14 +20,21 @@ def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     told = conversation(messages, piece=True)
     if not told:
         return 0
-    options = routed(options, messages, told)
-    _, encoded = ready(options).prompt(options.told(_whole(told)), options, counts=True)
+    options = _on_its_model(options, messages, told)
+    _, encoded = ready(options, Clock(options.timeout)).prompt(
+        History(options.scope, _whole(told)), options, counts=True
+    )
     return len(encoded.ids)
 
 
 def token_ids(text: str, options: Options) -> list[int]:
     """Return a text's tokens, without anything that a format adds."""
-    return ready(routed(options, (), ())).tokenizer.encode_text(text)
+    options = _on_its_model(options, (), ())
+    return ready(options, Clock(options.timeout)).tokenizer.encode_text(text)
+
+
+def _on_its_model(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
+    return options if options.route is None else routed(options, messages, History(options.scope, told))
 
 
 def _whole(told: Sequence[Message]) -> list[Message]:

@@ -8,16 +8,13 @@ is not found. One that went through JSON, or lost the id of its message, is foun
 from __future__ import annotations
 
 import hashlib
-import json
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.history.bounded_memory import BoundedMemory
-from langchain_gemma_jax.chat.history.messages_in import spoken
-from langchain_gemma_jax.dialects import Message
-from langchain_gemma_jax.stopping import looking
+from langchain_gemma_jax.chat.history.history import History
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.loading.model import Model
@@ -32,19 +29,24 @@ class GeneratedIds:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._ids: BoundedMemory[bytes] = BoundedMemory(most)
 
-    def keep(self, scope: str, dialect: str, conversation: Sequence[Message], ids: Sequence[int]) -> None:
-        """Remember the ids that the last message of a conversation was generated as."""
+    def keep(self, dialect: str, digest: bytes, ids: Sequence[int]) -> None:
+        """Remember the ids that an answer was generated as. ``digest``: of the conversation that ends with it."""
         if ids:
-            *_, key = digests(scope, dialect, conversation)
-            self._ids.keep(key, array("i", ids).tobytes())
+            self._ids.keep(_key(dialect, digest), array("i", ids).tobytes())
 
-    def of(self, scope: str, dialect: str, messages: Sequence[Message]) -> Mapping[int, Sequence[int]]:
+    def of(self, dialect: str, history: History) -> Mapping[int, Sequence[int]]:
         """Return the ids of a conversation's answers that are remembered, by the numbers of their messages."""
         found: dict[int, Sequence[int]] = {}
-        for number, key in enumerate(digests(scope, dialect, messages)):
-            if messages[number].role == "assistant" and (ids := self._ids.get(key)) is not None:
-                found[number] = array("i", ids)
+        for number, message in enumerate(history.messages):
+            if message.role == "assistant":
+                ids = self._ids.get(_key(dialect, history.digests[number]))
+                if ids is not None:
+                    found[number] = array("i", ids)
         return found
+
+
+def _key(dialect: str, digest: bytes) -> bytes:
+    return hashlib.sha256(dialect.encode() + digest).digest()
 
 
 class ConversationMemory:
@@ -67,19 +69,3 @@ def conversation_memory() -> ConversationMemory:
     from langchain_gemma_jax.engine.api.process import engine
 
     return engine().companion(ConversationMemory)
-
-
-def digests(scope: str, dialect: str, conversation: Sequence[Message]) -> Iterator[bytes]:
-    """Yield, for each message, a digest of the conversation up to and with that message.
-
-    The same answer can be generated in two ways in one conversation, and each has to come back in its own place.
-    """
-    state = hashlib.sha256(json.dumps([scope, dialect]).encode("utf-8", "surrogatepass"))
-    for message in looking(conversation):
-        calls = [(call.name, call.arguments) for call in message.calls]
-        value = None if message.result is None else message.result.value
-        whole = json.dumps([message.role, *spoken(message), calls, value], sort_keys=True, default=repr)
-        state.update(whole.encode("utf-8", "surrogatepass"))
-        for part in message.media:
-            state.update(part.block.digest)
-        yield state.digest()

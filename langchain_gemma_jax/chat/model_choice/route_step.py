@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_gemma_jax.chat.asking.route_decision import RouteDecision
-from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory, digests
+from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.routing import Choice, Route, Signals
 from langchain_gemma_jax.routing.route import AUTO
@@ -17,15 +17,17 @@ from langchain_gemma_jax.routing.route import AUTO
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.answering.outcome import Outcome
     from langchain_gemma_jax.chat.asking.options import Options
-    from langchain_gemma_jax.dialects import Message
 
 
-def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
-    """Return the options with a model that can be loaded: the one that was named, or the one that the route chooses."""
+def routed(options: Options, messages: Sequence[BaseMessage], history: History) -> Options:
+    """Return the options with a model that can be loaded: the one that was named, or the one that the route chooses.
+
+    ``history``: the same messages, as dialects take them.
+    """
     route, named = options.route, options.model
     if route is None:
         return options
-    last = _last(route, options.scope, messages, told)
+    last = _last(route, messages, history)
     if named == AUTO:
         choice = route.choose(_signals(route, last, options, messages))
     elif named in route.sizes:
@@ -33,7 +35,7 @@ def routed(options: Options, messages: Sequence[BaseMessage], told: Sequence[Mes
     else:
         return options
     step = RouteDecision(choice.size, route.sizes[choice.size], choice.reason, last, chosen=named == AUTO)
-    return replace(options, step=step).on_its_model
+    return options.on(step)
 
 
 def escalated(outcome: Outcome) -> Options | None:
@@ -50,9 +52,7 @@ def escalated(outcome: Outcome) -> Options | None:
     else:
         return None
     gave_up = (*step.gave_up, step.size)
-    return replace(
-        options, step=RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up)
-    ).on_its_model
+    return options.on(RouteDecision(larger, route.sizes[larger], reason, step.last, gave_up=gave_up))
 
 
 def may_escalate(options: Options) -> bool:
@@ -80,22 +80,19 @@ def right(outcome: Outcome, size: str, route: Route) -> float:
     return judge.right(sum(each.logprob for each in outcome.done.logprobs), calls=calls)
 
 
-def remember(options: Options, conversation: Sequence[Message], where: ConversationMemory) -> None:
-    """Remember which model gave the last message of a conversation."""
-    if options.step is None:
-        return
-    *_, key = digests(options.scope, "", conversation)
-    where.answered.keep(key, options.step.model)
+def remember(options: Options, digest: bytes, where: ConversationMemory) -> None:
+    """Remember which model gave the last message of the conversation with this digest."""
+    if options.step is not None:
+        where.answered.keep(digest, options.step.model)
 
 
-def _last(route: Route, scope: str, messages: Sequence[BaseMessage], told: Sequence[Message]) -> str | None:
+def _last(route: Route, messages: Sequence[BaseMessage], history: History) -> str | None:
     """Return the size that gave the conversation's last answer: the answer says so, or it is remembered."""
-    keys = list(digests(scope, "", told))
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
         if isinstance(message, AIMessage):
             said = message.response_metadata.get("model_name")
-            known = said if isinstance(said, str) else conversation_memory().answered.get(keys[number])
+            known = said if isinstance(said, str) else conversation_memory().answered.get(history.digests[number])
             return route.name_of(known)
     return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.cli.serving.group_options import add_group, group_of
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, devices, seconds, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, count, given_settings, seconds, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.loading.model_names import FORMS
@@ -44,11 +44,9 @@ def add(verbs: Verbs) -> None:
         "--any-model", action="store_true", default=None, help="load whatever is asked for, as a socket does by default"
     )
     any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
-    parser.add_argument("--max-context", type=count, metavar="TOKENS", help="of a conversation, at most")
     parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
     parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
-    parser.add_argument("--devices", type=devices, metavar="COUNT", help='that models are divided among, or "auto"')
-    parser.add_argument("--replicas", type=devices, metavar="COUNT", help='on devices of their own, or "auto"')
+    parser.take_settings("max_context", "devices", "replicas")
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
         "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
@@ -167,12 +165,7 @@ def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
 
     if leader is not None:
         lead(leader)
-    if options.max_context is not None:
-        configure(max_context=options.max_context)
+    configure(**given_settings(options))
     if options.prefix_store is not None or options.prefix_key_file is not None:
         key = options.prefix_key_file and Path(options.prefix_key_file).expanduser().absolute()
         configure(prefix_store=options.prefix_store, prefix_key_file=key)
-    if options.devices is not None:
-        configure(devices=options.devices)
-    if options.replicas is not None:
-        configure(replicas=options.replicas)

@@ -18,6 +18,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, prog: str | None = None, **texts: Any) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts)
         self._words: str | None = None
+        self._settings: tuple[str, ...] = ()
 
     def take_words(self, name: str, shown: str, text: str) -> None:
         """Take any number of words that belong to no option, at any place: argparse alone takes only the first ones.
@@ -31,8 +32,24 @@ class Parser(argparse.ArgumentParser):
         self.usage = f"%(prog)s [options] {shown}"
         self.add_argument(name, nargs="*", metavar=shown, help=text)
 
+    def take_settings(self, *names: str) -> None:
+        """Take settings as options. ``given_settings`` returns those that were given."""
+        self._settings = names
+        self.set_defaults(settings=names)
+
+    def actions(self) -> list[argparse.Action]:
+        """Return all that can be given. The table of settings is read here, as its import takes time."""
+        if self._settings:
+            from langchain_gemma_jax.cli.terminal.setting_options import add_setting
+
+            names, self._settings = self._settings, ()
+            for name in names:
+                add_setting(self, name)
+        return self._actions
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments. Unknown ones are an error here, in the verb's own parser, which can suggest its options."""
+        self.actions()
         found, rest = super().parse_known_args(args, namespace)
         for each in rest:
             unknown = each.partition("=")[0]
@@ -46,7 +63,7 @@ class Parser(argparse.ArgumentParser):
 
     def option_names(self) -> list[str]:
         """Return the options, in all their spellings."""
-        return [name for action in self._actions for name in action.option_strings]
+        return [name for action in self.actions() for name in action.option_strings]
 
     def error(self, message: str) -> Any:
         """Print what is wrong and the command for help, and end the process with status 2."""
@@ -73,9 +90,9 @@ def verb(verbs: Verbs, name: str, text: str, example: str) -> Parser:
     )
 
 
-def devices(text: str) -> int | str:
-    """Return a number of devices, or "auto"."""
-    return text if text == "auto" else count(text)
+def given_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings among a verb's options that were given."""
+    return {name: value for name in options.settings if (value := getattr(options, name)) is not None}
 
 
 def count(text: str) -> int:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_gemma_jax.cli.terminal.arguments import Parser, Verbs, count, nearest, verb
+from langchain_gemma_jax.cli.terminal.arguments import Parser, Verbs, given_settings, nearest, verb
 from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
 from langchain_gemma_jax.cli.terminal.output import (
     GRAY,
@@ -73,13 +73,11 @@ def add(verbs: Verbs) -> None:
     parser.set_defaults(run=_run)
 
 
-def add_model_options(parser: Parser) -> None:
-    """Add the options that all verbs which ask a model have."""
+def add_model_options(parser: Parser, *more: str) -> None:
+    """Add the options that all verbs which ask a model have. ``more``: settings that this one takes too."""
     parser.add_argument("--model", help=f"{FORMS}; by default what GEMMA_JAX_MODEL says, or sprout-m")
     parser.add_argument("--system", help="a system prompt")
-    parser.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of an answer")
-    parser.add_argument("--temperature", type=float, help="0 is greedy")
-    parser.add_argument("--seed", type=int, help="the same seed gives the same answer")
+    parser.take_settings("max_tokens", "temperature", "seed", *more)
 
 
 def named_model(word: str | None, options: argparse.Namespace) -> str | None:
@@ -99,8 +97,7 @@ def chat_model(options: argparse.Namespace) -> Any:
         check_name(options.model or default_model() or DEFAULT)
     from langchain_gemma_jax import ChatGemmaJax
 
-    named = ("model", "max_tokens", "temperature", "seed")
-    return ChatGemmaJax(**{name: getattr(options, name) for name in named if getattr(options, name) is not None})
+    return ChatGemmaJax(model=options.model, **given_settings(options))
 
 
 def _run(options: argparse.Namespace) -> int:

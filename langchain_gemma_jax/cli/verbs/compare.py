@@ -13,8 +13,8 @@ from langchain_gemma_jax.cli.terminal.arguments import Verbs, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.configuration.how_to_load import WEIGHTS
 
-WEIGHTS = ("int8", "int4")
 MOST_BYTES = 1 << 24  # of a text
 
 
@@ -42,7 +42,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--text", metavar="FILE", help="a text file, - for standard input; by default a page that ships"
     )
-    parser.add_argument("--dtype", help="of the dense model: float32, bfloat16 or float16; by default the checkpoint's")
+    parser.take_settings("dtype")
     parser.add_argument("--json", action="store_true", help="print what was measured, as JSON")
     parser.set_defaults(run=_run)
 

@@ -42,7 +42,7 @@ def words(parser: Parser, before: tuple[str, ...] = ()) -> list[Words]:
     verbs: dict[str, Parser] = {}
     helps: dict[str, str] = {}
     options: dict[str, str] = {}
-    for action in parser._actions:  # noqa: SLF001  argparse has no other list of them
+    for action in parser.actions():
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             verbs |= action.choices
             helps |= {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001

@@ -46,7 +46,7 @@ def add(verbs: Verbs) -> None:
         actions, "pull", "fetch a model from the Hugging Face Hub", "gemma-jax models pull google/gemma-3-1b-it"
     )
     pull.add_argument("model", help="its id")
-    pull.add_argument("--revision", help="a branch, a tag or a commit; by default main")
+    pull.take_settings("revision")
     pull.set_defaults(run=_pull)
     rm = verb(
         actions, "rm", "delete a model from the Hub's cache on the disk", "gemma-jax models rm google/gemma-3-1b-it"

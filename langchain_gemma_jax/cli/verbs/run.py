@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_gemma_jax.cli.terminal.arguments import Verbs, seconds, verb
+from langchain_gemma_jax.cli.terminal.arguments import Verbs, verb
 from langchain_gemma_jax.cli.terminal.interruptible import Interruptible
 from langchain_gemma_jax.cli.terminal.output import complain, printable, say
 from langchain_gemma_jax.cli.verbs.chat import add_model_options, chat_model, named_model, read_all_of_stdin
@@ -33,12 +33,11 @@ def add(verbs: Verbs) -> None:
         "git diff | gemma-jax run 'Which files does this change?' --json",
     )
     parser.take_words("words", "[MODEL] [QUESTION]", WORDS)
-    add_model_options(parser)
+    add_model_options(parser, "timeout")
     parser.add_argument(
         "--schema", metavar="JSON", help="a JSON Schema, or a file with one: the answer is a value that is valid by it"
     )
     parser.add_argument("--json", action="store_true", help="print the answer with its tokens and times, as JSON")
-    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after so long")
     parser.set_defaults(run=_run)
 
 
@@ -53,8 +52,6 @@ def _run(options: argparse.Namespace) -> int:
         if word is not None and len(options.words) > 1:
             error.add_note("If it is a part of the question, put the whole question in quotes.")
         raise
-    if options.timeout is not None:
-        model = model.model_copy(update={"timeout": options.timeout})
     began = time.monotonic()
     if schema is None:
         whole = _stream(model, messages, silent=options.json)

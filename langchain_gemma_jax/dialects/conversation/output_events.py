@@ -79,10 +79,13 @@ class StreamParser(ABC):
 
 def merged(events: Iterable[Event]) -> list[Event]:
     """Return the events with adjacent deltas joined."""
+    given = list(events)
+    if len(given) == 1:  # as most pieces of an answer are
+        return given
     joined: list[Event] = []
     parts: list[str] = []
     kind: type[TextDelta | ThoughtDelta | ArgumentsDelta] | None = None
-    for event in events:
+    for event in given:
         if kind is not None and not isinstance(event, kind):
             joined.append(kind("".join(parts)))
             parts, kind = [], None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -68,7 +69,7 @@ class WrittenMessage:
 class EncodedPrompt:
     """A prompt's tokens. ``system`` and ``marks`` are the rendered prompt's, counted in tokens."""
 
-    ids: tuple[int, ...]
+    ids: array[int]  # of 64 bits, as the engine compares them: it takes them without a copy
     system: int
     marks: tuple[int, ...]
     media: tuple[tuple[int, str, Placed], ...] = ()  # each with the index of its first placeholder, and its kind
@@ -126,9 +127,9 @@ class RenderedPrompt:
             runs.ids(ids)
             at = end
         self._add(runs, counts, noted, at, len(self.pieces))
-        counts[len(self.pieces)] = len(runs.done())
-        ids, marks = tuple(runs.done()), tuple(counts[mark] for mark in self.marks)
-        return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media))
+        ids = runs.done()
+        counts[len(self.pieces)] = len(ids)
+        return EncodedPrompt(ids, counts[self.system], tuple(counts[mark] for mark in self.marks), tuple(runs.media))
 
     def _add(self, runs: _Runs, counts: dict[int, int], noted: set[int], start: int, end: int) -> None:
         """Encode some of the pieces, and note the number of tokens at the end of the system prompt and at marks."""
@@ -169,7 +170,7 @@ class _Runs:
     def __init__(self, tokenizer: Encoder, placing: Placing | None, counted: Counted | None) -> None:
         self._tokenizer, self._placing, self._counted = tokenizer, placing, counted
         self.media: list[tuple[int, str, Placed]] = []
-        self._ids: list[int] = []
+        self._ids = array("q")
         self._run: list[str] = []
 
     def text(self, text: str) -> None:
@@ -196,12 +197,12 @@ class _Runs:
             self.text(apart)
 
     def ids(self, ids: Sequence[int]) -> None:
-        self.done().extend(ids)
+        self.done().extend(iter(ids))
 
-    def done(self) -> list[int]:
+    def done(self) -> array[int]:
         """Return all the ids so far. Text that follows is encoded separately."""
         if self._run:
-            self._ids += self._tokenizer.encode_text("".join(self._run))
+            self._ids.fromlist(self._tokenizer.encode_text("".join(self._run)))
             self._run.clear()
             if self._counted is not None:
                 self._counted(len(self._ids))

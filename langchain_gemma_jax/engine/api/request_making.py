@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from langchain_gemma_jax.engine.base.checks import check_place, checked_prompt, checked_sampling, no_writer
+from langchain_gemma_jax.engine.base.checks import check_ids, check_place, checked_prompt, checked_sampling, no_writer
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
@@ -73,20 +73,19 @@ class RequestMaker:
             raise no_writer(served.name)
         vocabulary = served.model.architecture.vocab_size
         sampling = checked_sampling(sampling, vocabulary)
-        ids = checked_prompt(prompt.ids if isinstance(prompt, Prompt) else prompt, vocabulary, served.max_context)
-        check_place(scope, system, len(ids))
         if isinstance(prompt, Prompt):
+            check_ids(prompt.ids, vocabulary, served.max_context)
             _check_media(known, prompt)
+        else:
+            prompt = Prompt.of_tokens(checked_prompt(prompt, vocabulary, served.max_context))
+        check_place(scope, system, len(prompt))
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         with self._grammars.here():
             constraint, banned = known.grammars.begin(sampling, stops)
-        lookup = None
-        if known.drafts and known.ladders.draft > 0 and sampling.drafts:
-            lookup = DraftLookup(limit=known.ladders.draft)
-            lookup.extend(ids)
+        drafts = known.drafts and known.ladders.draft > 0 and sampling.drafts
         asked = RequestSpec(
             model=served,
-            prompt=prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(ids),
+            prompt=prompt,
             sampling=sampling,
             seed=secrets.randbits(64) if sampling.seed is None else sampling.seed,
             stop_ids=stops,
@@ -99,6 +98,7 @@ class RequestMaker:
             deadline=deadline,
             banned=banned,
         )
+        lookup = DraftLookup(limit=known.ladders.draft) if drafts else None
         return Request(asked, StreamDecoder(served.model.tokenizer), constraint, lookup)
 
     def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:

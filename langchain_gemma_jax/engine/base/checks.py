@@ -35,18 +35,25 @@ def checked_prompt(prompt: object, vocabulary: int, context: int) -> array[int]:
         length = len(prompt)
         if length >= context:  # checked first, so that a list of millions is not copied
             raise ContextLengthError(length, context - 1)
-        given = list(prompt)
-        ids = array("i", given)
+        kinds = set(map(type, prompt))
+        ids = array("q", prompt)
     except (TypeError, OverflowError) as error:
         raise InputError(f"{expected}, found {type(prompt).__name__}: {error}.") from error
-    if any(isinstance(token, bool) for token in given):  # Python takes them for 0 and 1
+    if bool in kinds:  # Python takes them for 0 and 1
         raise InputError(f"{expected}, found True or False among them.")
+    check_ids(ids, vocabulary, context)
+    return ids
+
+
+def check_ids(ids: array[int], vocabulary: int, context: int) -> None:
+    """Refuse the ids of a prompt that are none of the model's, or too many."""
+    if len(ids) >= context:
+        raise ContextLengthError(len(ids), context - 1)
     if not ids:
         raise InputError("prompt: expected one token at least, found none. A text begins with bos_id.")
     if min(ids) < 0 or max(ids) >= vocabulary:
         wrong = next(token for token in ids if not 0 <= token < vocabulary)
-        raise InputError(f"{expected}, found {wrong}.")
-    return ids
+        raise InputError(f"prompt: expected a sequence of token ids from 0 to {vocabulary - 1}, found {wrong}.")
 
 
 def check_place(scope: object, system: object, tokens: int) -> None:

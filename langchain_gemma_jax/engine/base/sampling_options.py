@@ -112,6 +112,12 @@ class Sampling:
     """Draft text that repeats itself. This changes the speed of an answer, never the answer. It has no effect if the
     engine's own ``drafts`` is off."""
 
+    def with_checked(self, **values: object) -> Sampling:
+        """Return the options with values that are checked already, such as those of another ``Sampling``."""
+        made = object.__new__(Sampling)
+        made.__dict__.update(self.__dict__ | values)
+        return made
+
     @property
     def measured(self) -> bool:
         """True if any log-probabilities of the answer's tokens are reported."""

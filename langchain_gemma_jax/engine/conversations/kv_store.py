@@ -61,21 +61,27 @@ class KvStore:
 
     # Requests.
 
-    def awaits(self, request: Request) -> bool:
+    def plan(self, request: Request) -> Reuse:
+        """Return the part of a request's context that is on the device. An admission needs one plan."""
+        return self.index.plan(request.keys(), request.asked.scope)
+
+    def awaits(self, request: Request, reuse: Reuse) -> bool:
         """Return True while the beginning of a request's context is being read from disk. Other requests may go on."""
         if self.disk_store is None:
             return False
 
         def have() -> int:
-            keys, scope = request.keys(), request.asked.scope
-            return max(self.index.plan(keys, scope).length, self.host_store.plan(keys, scope).length)
+            return max(reuse.length, self.host_store.plan(request.keys(), request.asked.scope).length)
 
         return self.disk_store.awaits(request, have)
 
-    def take(self, request: Request) -> bool:
-        """Give a request a conversation with as much of its context as is kept. False: there is no room now."""
-        reuse = self._bring_back(request)
+    def take(self, request: Request, reuse: Reuse) -> bool:
+        """Give a request a conversation with as much of its context as is kept. False: there is no room now.
+
+        ``reuse``: the plan. It is made anew if anything came or went since, such as to make room for encoders.
+        """
         asked, progress = request.asked, request.progress
+        reuse = self._bring_back(request, self.index.renewed(reuse, request.keys(), asked.scope))
         wanted = self._wanted(request)
         resident = self._take_over(reuse, wanted, asked.scope) or self._start(reuse, wanted, asked.scope)
         if resident is None:
@@ -213,24 +219,23 @@ class KvStore:
         """Return the policy with the budget limited to the device's room, so that shares are shares of real memory."""
         return replace(self.policy, budget=min(self.policy.budget, self.shared.room()))
 
-    def _bring_back(self, request: Request) -> Reuse:
-        """Fetch a conversation from host memory or disk, if that is faster than reading it again.
-
-        Return what of the request's context can be reused then.
-        """
+    def _bring_back(self, request: Request, reuse: Reuse) -> Reuse:
+        """Fetch a conversation from host memory or disk, if that is faster than reading it; return the plan now."""
         keys, scope = request.keys(), request.asked.scope
-        reuse = self.index.plan(keys, scope)
-        there = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
+        found = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
-        if there is not None and self._make_room(self.host_store.bytes_back(there), scope) and there in self.host_store:
-            self.host_store.fetch(there, self.held)
-            reuse = self.index.plan(keys, scope)
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            room = found.length > reuse.length and self._make_room(self.held.bytes_for(found.length), scope)
-            if room:
-                self.disk_store.place(found, scope)
-                reuse = self.index.plan(keys, scope)
-        return reuse
+        if found is not None and self._make_room(self.host_store.bytes_back(found), scope) and found in self.host_store:
+            self.host_store.fetch(found, self.held)
+        reuse = self.index.renewed(reuse, keys, scope)
+        read = None if self.disk_store is None else self.disk_store.arrived(request)
+        if (
+            self.disk_store is not None
+            and read is not None
+            and read.length > reuse.length
+            and self._make_room(self.held.bytes_for(read.length), scope)
+        ):
+            self.disk_store.place(read, scope)
+        return self.index.renewed(reuse, keys, scope)
 
     def _used_elsewhere(self) -> int:
         return sum(store.held.nbytes() for store in self.shared.others())

@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
@@ -37,6 +37,7 @@ class Reuse:
     common: int = 0  # tokens of the prompt, without its last, that a resident of the scope has
     in_place: bool = False  # continue the source itself, cut to `length`; otherwise share the pages of those tokens
     lost: str = ""  # the reason why `length` is less than `common`
+    planned_at: int = field(default=0, compare=False, repr=False)  # by the index's clock: see `renewed`
 
 
 def common_prefix(prompt: bytes, keys: array[int], limit: int) -> int:
@@ -61,7 +62,7 @@ class PrefixIndex:
     def __init__(self, paging: Paging, sizes: PageSizes) -> None:
         self.paging, self._sizes = paging, sizes
         self._scopes: dict[str, dict[Resident, None]] = {}
-        self._clock = 0
+        self._clock = 0  # goes on with each use and each change
 
     @property
     def residents(self) -> list[Resident]:
@@ -82,6 +83,7 @@ class PrefixIndex:
         del members[resident]
         if not members:
             del self._scopes[resident.scope]
+        self._clock += 1
 
     def touch(self, resident: Resident) -> None:
         """Mark a resident as just used, if only as the source of a copy."""
@@ -108,6 +110,7 @@ class PrefixIndex:
                 f"a resident of {len(resident.keys)} tokens cannot be cut to {length}: the pages of its local layers "
                 f"are {sorted(resident.local)} ({self.paging}). Cut to what plan() gives."
             )
+        self._clock += 1
         del resident.keys[length:]
         resident.system = min(resident.system, length)
         resident.turns = [turn for turn in resident.turns if turn <= length]
@@ -118,16 +121,22 @@ class PrefixIndex:
         length = len(resident.keys)
         if length and length not in resident.turns:
             insort(resident.turns, length)
+            self._clock += 1
 
     def forget_turn(self, resident: Resident, length: int) -> None:
         """Note that the window before a length is not kept any more."""
         self._known(resident)
         resident.turns.remove(length)
+        self._clock += 1
 
     def wanted(self, resident: Resident) -> set[int]:
         """Return the numbers of the local layers' pages that are worth keeping: of its end, and of its turns."""
         found = set(self.paging.local(len(resident.keys)))
         return found.union(*map(self.paging.local, resident.turns))
+
+    def renewed(self, reuse: Reuse, keys: Sequence[int], scope: str) -> Reuse:
+        """Return a plan as it is, if nothing was added, removed, changed or used since; else a new one."""
+        return reuse if reuse.planned_at == self._clock else self.plan(keys, scope)
 
     def plan(self, keys: Sequence[int], scope: str) -> Reuse:
         """Return the longest prefix of a prompt that can be reused. This changes nothing.
@@ -138,7 +147,7 @@ class PrefixIndex:
         most = len(keys) - 1
         members = self._scopes.get(scope, {})
         if most < 1 or not members:
-            return Reuse()
+            return Reuse(planned_at=self._clock)
         prompt = token_keys(keys).tobytes()
         best, best_rank = Reuse(), (0, False, 0)
         common, nearest = 0, None
@@ -153,7 +162,7 @@ class PrefixIndex:
             if length and rank > best_rank:
                 best, best_rank = Reuse(resident, length, in_place=in_place), rank
         lost = "" if nearest is None or best.length == common else self._lost(common, best.length)
-        return replace(best, common=common, lost=lost)
+        return replace(best, common=common, lost=lost, planned_at=self._clock)
 
     def nbytes(self) -> int:
         """Return the bytes of all pages. One that several conversations share counts once."""

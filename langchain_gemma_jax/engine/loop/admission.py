@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse, common_prefix
+from langchain_gemma_jax.engine.conversations.prefix_index import Reuse, common_prefix
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
@@ -78,7 +78,10 @@ class Admission:
 
     def take_in(self, request: Request) -> None:
         """Add a request to the waiting ones. If that fails, the request gets the error."""
-        self._endings.take_or_refuse(request, self._take_in)
+        try:
+            self._take_in(request)
+        except Exception as error:  # noqa: BLE001  any error of one request, such as in its grammar
+            self._endings.refuse_one(request, error)
 
     def tidy(self) -> None:
         """End requests that were cancelled or whose deadline has passed."""
@@ -95,12 +98,11 @@ class Admission:
         for request in list(scheduler.waiting):
             if not scheduler.has_room:
                 return
-            if (runner := self._runner_for(request)) is None or will_be_shared(
-                request, scheduler.running, runner.kv_store.index
-            ):
+            if (runner := self._runner_for(request)) is None:
                 continue
+            reuse = runner.kv_store.plan(request)
             runner.device.asked_by = (request.asked,)
-            if runner.kv_store.awaits(request):
+            if will_be_shared(request, scheduler.running, reuse) or runner.kv_store.awaits(request, reuse):
                 continue
             try:
                 media = runner.media_are_there(request)
@@ -110,7 +112,7 @@ class Admission:
             if media is False:
                 continue
             try:
-                taken = media is not None and runner.kv_store.take(request)
+                taken = media is not None and runner.kv_store.take(request, reuse)
             except Exception as error:  # noqa: BLE001
                 self._failures.drop_half_done(runner)
                 self._failures.fail(error, (request,))
@@ -128,8 +130,6 @@ class Admission:
             if (replica := self._replicas.of(request)) is not request.asked.model:
                 request.asked = replace(request.asked, model=replica)
             if (end := self._results.go_on(request)) is None:
-                if request.lookup is not None:
-                    request.lookup.extend(request.progress.context[len(request.asked.prompt) :])
                 self._work.scheduler.waiting.append(request)
             else:  # the grammar forced the whole answer
                 self._endings.answer(request, request.completion(end.reason, end.stop, time.monotonic()))
@@ -164,19 +164,21 @@ class Admission:
 WORTH_WAITING = 64  # common tokens that another request is reading, for which a prompt waits
 
 
-def will_be_shared(request: Request, running: Iterable[Request], index: PrefixIndex) -> bool:
-    """Return True if another request is reading this one's beginning, so that it is better to wait for it."""
+def will_be_shared(request: Request, running: Iterable[Request], reuse: Reuse) -> bool:
+    """Return True if another request is reading this one's beginning, so that it is better to wait for it.
+
+    ``reuse``: what it could reuse now.
+    """
     asked = request.asked
     readers = [r for r in running if r.to_read > 1 and r.group == request.group and r.asked.scope == asked.scope]
     if not readers:
         return False
-    have = index.plan(asked.prompt.keys, asked.scope).length
     prompt = asked.prompt.keys.tobytes()
     for reader in readers:
         limit = min(len(asked.prompt), len(reader.asked.prompt)) - 1
         common = whole_media(asked.prompt.keys, common_prefix(prompt, reader.asked.prompt.keys, limit))
         waits = common in reader.progress.marks  # it keeps waiting while the common part is being read
-        if reader.held < common and (waits or common - have >= WORTH_WAITING):
+        if reader.held < common and (waits or common - reuse.length >= WORTH_WAITING):
             reader.progress.marks.add(common)
             return True
     return False

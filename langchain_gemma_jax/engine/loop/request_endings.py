@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
@@ -39,15 +38,12 @@ class RequestEndings:
         self._work.events.publish(request.finished(outcome, time.monotonic()))
         request.mailbox.put(outcome, last=True)
 
-    def take_or_refuse(self, request: Request, take: Callable[[Request], None]) -> None:
-        """Admit a request. If that raises, such as in its grammar, only this request gets the error."""
-        try:
-            take(request)
-        except Exception as error:  # noqa: BLE001  any error of one request
-            self._work.raised.append(error)
-            failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            self.answer(request, failure)
+    def refuse_one(self, request: Request, error: Exception) -> None:
+        """End a request that could not be taken in. Only this one gets the error."""
+        self._work.raised.append(error)
+        failure = DeviceFailedError(f"The request could not be begun: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        self.answer(request, failure)
 
     def refuse(self, known: KnownModel, error: Exception) -> None:
         """End the requests that wait for a model which cannot be loaded."""

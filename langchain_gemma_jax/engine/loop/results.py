@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 
-from langchain_gemma_jax.engine.device.programs import NO_TOKEN
 from langchain_gemma_jax.engine.loop.failures import Failures, no_number
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
-from langchain_gemma_jax.engine.requests.request import Request, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.steps import postprocess
-from langchain_gemma_jax.engine.steps.in_flight import NewTokens, collect
 from langchain_gemma_jax.engine.steps.postprocess import End
 from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.engine.steps.taken import Taken, take
 
 
 class Results:
@@ -28,13 +27,12 @@ class Results:
             flight = flights.popleft()
             runner = self._work.runner_of(flight.requests[0])
             try:
-                found = collect(flight, runner.device)
+                found = take(flight, runner.device, self._work.scheduler.running)
             except Exception as error:  # noqa: BLE001
                 self._failures.fail(error, flight.requests)
                 return
-            for new in found:
-                if new.request in self._work.scheduler.running:
-                    self._deliver(new, runner)
+            for taken in found:
+                self._deliver(taken, runner)
 
     def go_on(self, request: Request, end: End | None = None, *, illegal: bool = False) -> End | None:
         """Append the tokens that a request's grammar forces. Return the request's end, if there is one now.
@@ -51,46 +49,32 @@ class Results:
             request.begin_epoch()
         return end
 
-    def _deliver(self, new: NewTokens, runner: Runner) -> None:
-        request, tokens = new.request, new.tokens
-        if not_a_number := NO_TOKEN in tokens:
-            tokens = tokens[: tokens.index(NO_TOKEN)]
-        before = request.generated
-        end = postprocess.accept(request, tokens, _details(new)) if tokens else None
-        got = request.generated - before
-        self._count(new, got)
-        if not_a_number:  # no conversation may continue from it: a NaN spreads even from masked positions
+    def _deliver(self, taken: Taken, runner: Runner) -> None:
+        request = taken.request
+        self._count(taken)
+        if taken.broken:  # a NaN spreads even from masked positions
             self._endings.drop_kv(request)
         else:
             runner.learn(request)
-        if end is None and not_a_number:
+        if taken.end is None and taken.broken:
             self._endings.finish(request, no_number(request))
-        elif (end := self.go_on(request, end, illegal=end is None and got < len(tokens))) is not None:
+        elif (end := self.go_on(request, taken.end, illegal=taken.end is None and taken.more)) is not None:
             compiled = self._work.compiles.compiles - request.progress.compiles_before
             self._endings.finish(request, request.completion(end.reason, end.stop, time.monotonic(), compiled))
         else:
-            if got < len(tokens):
+            if taken.more:
                 runner.draw_again(request)
-            postprocess.draft(request, request.progress.context[len(request.asked.prompt) + before :])
+            postprocess.draft(request)
 
-    def _count(self, new: NewTokens, got: int) -> None:
+    def _count(self, taken: Taken) -> None:
         """Count the tokens that a request took, and the accepted ones of its draft."""
-        request, metrics = new.request, self._work.metrics
-        metrics.generated_tokens += got
-        if new.drafted:
-            accepted = min(new.accepted, got)  # tokens after the end do not count
-            request.progress.drafted += new.drafted
+        request, metrics = taken.request, self._work.metrics
+        metrics.generated_tokens += taken.count
+        if taken.drafted:
+            accepted = min(taken.accepted, taken.count)  # tokens after the end do not count
+            request.progress.drafted += taken.drafted
             request.progress.accepted += accepted
-            metrics.drafted_tokens += new.drafted
+            metrics.drafted_tokens += taken.drafted
             metrics.accepted_tokens += accepted
             if request.lookup is not None:
-                request.lookup.record(new.drafted, new.accepted)
-
-
-def _details(new: NewTokens) -> list[TokenLogprobs]:
-    sampling = new.request.asked.sampling
-    most = len(sampling.scored) or sampling.top_logprobs
-    return [
-        TokenLogprobs(token, logprob, tuple(zip(ids, values, strict=True))[:most])
-        for token, (logprob, ids, values) in zip(new.tokens, new.logprobs, strict=False)
-    ]
+                request.lookup.record(taken.drafted, taken.accepted)

@@ -6,7 +6,7 @@ costs only the time of its verification.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from langchain_gemma_jax.errors import InputError
 
@@ -15,8 +15,7 @@ class DraftLookup:
     """Drafts for one request: the tokens that followed the last time that the context ended like this.
 
         >>> lookup = DraftLookup(limit=4)
-        >>> lookup.extend([6, 7, 8, 9, 1, 2, 5, 6, 7, 8])
-        >>> lookup.propose()
+        >>> lookup.propose([6, 7, 8, 9, 1, 2, 5, 6, 7, 8])
         (9, 1, 2, 5)
         >>> lookup.record(proposed=4, accepted=1)
 
@@ -29,8 +28,8 @@ class DraftLookup:
     beginning to fall below ``FLOOR``. Then drafting pauses for ``PAUSE`` tokens, after which one draft may show that
     the text has changed. If it is wrong too, the next pause is twice as long.
 
-    Tokens are indexed when a draft is asked for, so without drafts a prompt costs nothing. Memory is bounded: at least
-    the later half of the last ``span`` tokens of the context is indexed.
+    The context is read where the request has it, and indexed when a draft is asked for: without drafts a prompt costs
+    nothing. Memory is bounded: at least the later half of the last ``span`` tokens of the context is indexed.
     """
 
     FLOOR = 0.3
@@ -50,9 +49,9 @@ class DraftLookup:
         # By length: the index of the token after an n-gram's last occurrence, by the n-gram's hash. If two n-grams
         # share a hash, that is a wrong guess like any other.
         self._following: dict[int, dict[int, int]] = {length: {} for length in sorted(set(ngrams), reverse=True)}
-        self._ids: list[int] = []
+        self._length = 0  # of the context, when it was last read
+        self._first = 0  # what is before this position is forgotten
         self._indexed = 0  # ids before this position follow an n-gram that is in the index
-        self._forgotten = 0
         self._rate = self.START
         self._pause = self.PAUSE
         self._resume = 0  # the length of the context at which it becomes active again
@@ -60,28 +59,23 @@ class DraftLookup:
     @property
     def active(self) -> bool:
         """True unless drafting is paused because it was not worth it."""
-        return self._forgotten + len(self._ids) >= self._resume
+        return self._length >= self._resume
 
-    def extend(self, ids: Iterable[int]) -> None:
-        """Add tokens of the context: first the prompt's, then generated ones."""
-        self._ids.extend(ids)
-        if len(self._ids) > self._span:
-            surplus = len(self._ids) - self._span // 2
-            del self._ids[:surplus]
-            self._forgotten += surplus
-            self._indexed = 0
+    def propose(self, context: Sequence[int]) -> tuple[int, ...]:
+        """Return ``limit`` tokens that probably follow this context, or none. Between two calls it only grows."""
+        self._length = len(context)
+        if self._length - self._first > self._span:
+            self._first = self._indexed = self._length - self._span // 2
             for index in self._following.values():
                 index.clear()
-
-    def propose(self) -> tuple[int, ...]:
-        """Return ``limit`` tokens that probably come next, or none."""
         if not self.active:
             return ()
-        self._index()
-        ids = self._ids
+        self._index(context)
         for length, index in self._following.items():
-            if len(ids) > length and (following := index.get(hash(tuple(ids[-length:])))) is not None:
-                known = ids[following : following + self._limit]
+            if self._length - self._first <= length:
+                continue
+            if (following := index.get(hash(tuple(context[-length:])))) is not None:
+                known = context[following : following + self._limit]
                 return tuple(known[place % len(known)] for place in range(self._limit))
         return ()
 
@@ -96,17 +90,17 @@ class DraftLookup:
         kept = (1 - 1 / self.MEMORY) ** proposed
         self._rate = kept * self._rate + (1 - kept) * accepted / proposed
         if self._rate < self.FLOOR:
-            self._resume = self._forgotten + len(self._ids) + self._pause
+            self._resume = self._length + self._pause
             self._pause *= 2
             self._rate = self.FLOOR  # one more bad draft pauses again
         elif self._rate >= self.START:
             self._pause = self.PAUSE
 
-    def _index(self) -> None:
+    def _index(self, ids: Sequence[int]) -> None:
         """Bring the index up to date. The n-grams at the very end are left out, since no token follows them yet."""
-        ids, done, end = self._ids, self._indexed, len(self._ids)
+        end = self._length
         for length, index in self._following.items():
-            first = max(done, length)  # the first new token that follows a complete n-gram
+            first = max(self._indexed, self._first + length)  # the first new token that follows a complete n-gram
             if first < end:
                 grams = zip(
                     *(ids[first - length + place : end - length + place] for place in range(length)), strict=True

@@ -23,9 +23,9 @@ _KEY_BYTES = 8
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """A span of tokens."""
+    """A span of tokens. ``Prompt`` keeps the keys of a span as they are: nobody changes them afterwards."""
 
-    ids: tuple[int, ...]
+    ids: Sequence[int]
 
     @property
     def keys(self) -> array[int]:
@@ -72,18 +72,21 @@ class Prompt:
     """The prompt of a request."""
 
     spans: tuple[Span, ...]
-    ids: array[int] = field(init=False, repr=False, compare=False)  # typecode "i"
-    keys: array[int] = field(init=False, repr=False, compare=False)  # of the same length; typecode KEY_TYPE
+    ids: array[int] = field(init=False, repr=False, compare=False)  # as many as keys, which they are without media
+    keys: array[int] = field(init=False, repr=False, compare=False)  # both of typecode KEY_TYPE
     media: tuple[PlacedSpan, ...] = field(init=False, repr=False, compare=False)  # those with an encoder's input
 
     def __post_init__(self) -> None:
-        ids, keys = array("i"), array(KEY_TYPE)
         media: list[PlacedSpan] = []
-        for span in self.spans:
-            if isinstance(span, MediaSpan) and span.inputs is not None:
-                media.append(PlacedSpan(len(ids), span))
-            ids.extend(span.ids)
-            keys.extend(span.keys)
+        if len(self.spans) == 1 and isinstance(self.spans[0], TokenSpan):
+            ids = keys = self.spans[0].keys
+        else:
+            ids, keys = array(KEY_TYPE), array(KEY_TYPE)
+            for span in self.spans:
+                if isinstance(span, MediaSpan) and span.inputs is not None:
+                    media.append(PlacedSpan(len(ids), span))
+                ids.extend(iter(span.ids))
+                keys.extend(span.keys)
         object.__setattr__(self, "ids", ids)
         object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "media", tuple(media))
@@ -94,9 +97,9 @@ class Prompt:
         return sum(len(span.ids) for span in self.spans if isinstance(span, MediaSpan))
 
     @classmethod
-    def of_tokens(cls, ids: Iterable[int]) -> Prompt:
-        """Return a prompt of tokens alone."""
-        return cls((TokenSpan(tuple(ids)),))
+    def of_tokens(cls, ids: Sequence[int]) -> Prompt:
+        """Return a prompt of tokens alone. An array of keys is not copied."""
+        return cls((TokenSpan(ids),))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -211,10 +211,12 @@ class Request:
         return 0 if resident is None else resident.slots * len(resident.whole)
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
-        """Return the keys of a part of the context, for comparing it with conversations in memory."""
-        context, prompt = self.progress.context, self.asked.prompt
-        stop, end = len(context) if stop is None else stop, len(prompt)
-        return prompt.keys[start : min(stop, end)] + token_keys(context[max(start, end) : stop])
+        """Return the keys of a part of the context, to compare with conversations in memory: nobody changes them."""
+        context, keys = self.progress.context, self.asked.prompt.keys
+        stop, end = len(context) if stop is None else stop, len(keys)
+        if stop <= end:
+            return keys if (start, stop) == (0, end) else keys[start:stop]
+        return keys[start:end] + token_keys(context[max(start, end) : stop])
 
     @property
     def to_read(self) -> int:

@@ -142,13 +142,12 @@ def _deliver(
         request.mailbox.put(Piece(tuple(tokens), text, details, tuple(decoded)))
 
 
-def draft(request: Request, tokens: Sequence[int]) -> None:
+def draft(request: Request) -> None:
     """Draft the next tokens, if the text repeats itself."""
     lookup = request.lookup
     if lookup is None:
         return
-    lookup.extend(tokens)
     # The last token that there is room for needs no draft: verification gives one token more than the draft.
-    request.progress.draft = lookup.propose()[: max(0, request.room - 1)]
+    request.progress.draft = lookup.propose(request.progress.context)[: max(0, request.room - 1)]
     if request.progress.draft and request.constraint is not None:
         request.progress.draft = request.constraint.legal(request.progress.draft)

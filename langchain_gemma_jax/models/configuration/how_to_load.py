@@ -7,6 +7,10 @@ from typing import Any, TypedDict, cast
 
 from langchain_gemma_jax.errors import InputError
 
+DTYPES = ("bfloat16", "float32", "float16")
+WEIGHTS = ("int8", "int4")
+ACTIVATIONS = ("float32", "int8")
+
 
 class LoadOptions(TypedDict, total=False):
     """The fields of ``HowToLoad`` as arguments of a call."""

@@ -10,13 +10,16 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from langchain_gemma_jax.chat.answering.messages_out import whole
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.live_answer import astream, awhole_answer
 from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.server.apis.anthropic_messages import anthropic_request
-from langchain_gemma_jax.server.apis.caller import Caller, answer_events
+from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_truth
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS, named_event, new_id
 from langchain_gemma_jax.server.http.problems import Problem
@@ -54,7 +57,8 @@ class AnthropicMessages:
             InputError: a field is unknown, or its value is not possible.
         """
         messages, asked = anthropic_request(body, caller, counts=False)
-        return _stream(messages, asked) if as_truth(body.get("stream"), "stream") else _whole(messages, asked)
+        streams = as_truth(body.get("stream"), "stream")
+        return (_stream if streams else _whole)(caller.begin(messages, asked), _head(asked))
 
 
 class AnthropicCount:
@@ -75,21 +79,21 @@ async def _count(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
     return {"input_tokens": await abegin(partial(count_tokens, messages, asked), Clock(asked.timeout))}
 
 
-async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
-    answer = await awhole_answer(messages, asked, Clock(asked.timeout))
-    return _head(asked) | {
+async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
+    answer = whole(await awhole_answer(begun))
+    return head | {
         "content": list(_blocks(answer)),
         **_ending(answer.response_metadata),
         "usage": _usage(answer.usage_metadata or {}),
     }
 
 
-async def _stream(messages: list[BaseMessage], asked: Options) -> AsyncGenerator[bytes, None]:
+async def _stream(begun: CallStart, head: dict[str, Any]) -> AsyncGenerator[bytes, None]:
     events = BlockEvents()
-    async with aclosing(answer_events(messages, asked)) as told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
         async for event in told:
             if event["event"] == "message-start":
-                start = _head(asked) | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _usage({})}
+                start = head | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _usage({})}
                 yield named_event("message_start", {"type": "message_start", "message": start})
             elif event["event"] == "message-finish":
                 end = {"delta": _ending(event["metadata"]), "usage": _usage(event["usage"])}

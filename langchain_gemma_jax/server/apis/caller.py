@@ -5,30 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import Chunks
-from langchain_gemma_jax.chat.asking.options import SERVED, SETTINGS, Options, options
-from langchain_gemma_jax.chat.calling.call import Call
-from langchain_gemma_jax.chat.calling.live_answer import as_events, astream
+from langchain_gemma_jax.chat.asking.options import SERVED, Options, options
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.starting import begin_here
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
+from langchain_gemma_jax.settings.table import SETTINGS
 
-_OF_OWNERS = (
-    "dtype",
-    "revision",
-    "weights",
-    "activations",
-    "devices",
-    "replicas",
-    "keep_alive",
-    "guards",
-    "token",
-)  # options of a model, which all callers share
+_OWNED = (*(name for name, setting in SETTINGS.items() if setting.owned), "token")  # all callers share these
 
 
 @dataclass(frozen=True)
@@ -77,7 +66,7 @@ class Caller:
         if asked.trust_remote_code:
             raise InputError("trust_remote_code: nobody has code run in a server. Leave it out.")
         if not self.models.others:
-            for name in _OF_OWNERS:
+            for name in _OWNED:
                 if getattr(asked, name) is not None:
                     raise InputError(f"{name}: whoever runs this server decides about it. Leave it out.")
         route = asked.route
@@ -86,7 +75,7 @@ class Caller:
                 self.models.named(model)
         named = asked.model if route is not None else self.models.named(asked.model)
         scope = f"{self.scope}/{asked.scope}" if self.scope else asked.scope
-        return replace(asked, model=named, scope=scope, timeout=self._left(asked.timeout))
+        return asked.model_copy(update={"model": named, "scope": scope, "timeout": self._left(asked.timeout)})
 
     def _left(self, timeout: float | None) -> float | None:
         """Return the seconds left of a timeout that began when the request's head arrived."""
@@ -101,23 +90,13 @@ class Caller:
         """
         return self.checked(options(dict.fromkeys(SETTINGS), None, given))
 
+    def begin(self, messages: Sequence[BaseMessage], asked: Options) -> CallStart:
+        """Begin a call in this thread, which has read the request: the engine has it when this returns.
 
-def answer_events(
-    messages: Sequence[BaseMessage], asked: Options, message_id: str = ""
-) -> AsyncGenerator[dict[str, Any], None]:
-    """Return an answer as a stream of events: blocks that begin, grow and end."""
-    return astream(messages, asked, Clock(asked.timeout), partial(as_events, message_id))
-
-
-def answer_chunks(
-    messages: Sequence[BaseMessage], asked: Options, *, as_blocks: bool
-) -> AsyncGenerator[AIMessageChunk, None]:
-    """Return an answer as a stream of a message's chunks."""
-
-    def chunks(call: Call) -> Chunks:
-        return Chunks(call.spells_logprobs_with, as_blocks=as_blocks)
-
-    return astream(messages, asked, Clock(asked.timeout), chunks)
+        Raises:
+            InputError, ContextLengthError, DeadlineError: as ``chat.calling.starting.start`` has them.
+        """
+        return begin_here(CallStart(messages, asked, Clock(asked.timeout)))
 
 
 class Api(Protocol):
@@ -126,7 +105,7 @@ class Api(Protocol):
     streams_as: str  # the content type of its streams
 
     def reply(self, body: dict[str, Any], caller: Caller) -> Awaitable[dict[str, Any]] | AsyncGenerator[bytes, None]:
-        """Return the answer, whole or in the pieces of a stream.
+        """Begin to answer, in this thread, and return the answer: whole, or in the pieces of a stream.
 
         Raises:
             InputError: a field is unknown, or its value is not possible.

@@ -10,18 +10,18 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
-from langchain_gemma_jax.chat.answering.messages_out import unrepairable
+from langchain_gemma_jax.chat.answering.messages_out import Chunks, unrepairable, whole
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
-from langchain_gemma_jax.engine.requests.clock import Clock
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.live_answer import astream, awhole_answer
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks
+from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.chat_messages import chat_messages
 from langchain_gemma_jax.server.apis.fields import as_object, as_text, as_truth, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import (
+    AS_THEY_ARE,
     EVENTS,
     NO_EFFECT,
-    SAMPLED,
     checked_functions,
     data_event,
     new_id,
@@ -31,7 +31,7 @@ from langchain_gemma_jax.server.apis.openai_parts import (
 
 _KNOWN = {
     "model", "messages", "tools", "tool_choice", "response_format", "stop", "max_tokens", "max_completion_tokens",
-    "n", "stream", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", *SAMPLED, *NO_EFFECT,
+    "n", "stream", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", *AS_THEY_ARE, *NO_EFFECT,
 }  # fmt: skip
 _END = b"data: [DONE]\n\n"
 
@@ -50,8 +50,9 @@ class ChatCompletions:
         messages, asked = _asked(body, caller)
         if as_truth(body.get("stream"), "stream"):
             shown = as_object(body.get("stream_options") or {}, "stream_options")
-            return _stream(messages, asked, usage=as_truth(shown.get("include_usage"), "stream_options.include_usage"))
-        return _whole(messages, asked)
+            usage = as_truth(shown.get("include_usage"), "stream_options.include_usage")
+            return _stream(caller.begin(messages, asked), _head("chat.completion.chunk", asked), usage=usage)
+        return _whole(caller.begin(messages, asked), _head("chat.completion", asked))
 
 
 def _asked(body: dict[str, Any], caller: Caller) -> tuple[list[BaseMessage], Options]:
@@ -73,8 +74,8 @@ def _asked(body: dict[str, Any], caller: Caller) -> tuple[list[BaseMessage], Opt
     return chat_messages(body.get("messages")), caller.options(given)
 
 
-async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
-    answer = await awhole_answer(messages, asked, Clock(asked.timeout))
+async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
+    answer = whole(await awhole_answer(begun))
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
     if thought := answer.additional_kwargs.get("reasoning_content"):
         message["reasoning_content"] = thought
@@ -88,16 +89,15 @@ async def _whole(messages: list[BaseMessage], asked: Options) -> dict[str, Any]:
         "logprobs": answer.response_metadata.get("logprobs"),
         "finish_reason": answer.response_metadata["finish_reason"],
     }
-    return {**_head("chat.completion", asked), "choices": [choice], "usage": _usage(answer)}
+    return {**head, "choices": [choice], "usage": _usage(answer)}
 
 
-async def _stream(messages: list[BaseMessage], asked: Options, *, usage: bool) -> AsyncGenerator[bytes, None]:
-    head, begun = _head("chat.completion.chunk", asked), False
-    chunks = answer_chunks(messages, asked, as_blocks=False)
-    async with aclosing(chunks) as told:
+async def _stream(begun: CallStart, head: dict[str, Any], *, usage: bool) -> AsyncGenerator[bytes, None]:
+    first, chunks = True, Chunks(as_blocks=False)
+    async with aclosing(astream(begun, chunks)) as told:
         async for chunk in told:
-            delta = ({} if begun else {"role": "assistant", "content": ""}) | _delta(chunk)
-            begun = True
+            delta = ({"role": "assistant", "content": ""} if first else {}) | _delta(chunk)
+            first = False
             last = chunk.chunk_position == "last"
             choice = {
                 "index": 0,

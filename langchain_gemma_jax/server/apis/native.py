@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.chat.calling.live_answer import awhole_answer
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.live_answer import astream, awhole_answer
 from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.server.apis.caller import Caller, answer_chunks, answer_events
+from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.http.problems import Problem
+from langchain_gemma_jax.wire.answer_forms import WireParts, whole_out
 from langchain_gemma_jax.wire.error_forms import error_out
-from langchain_gemma_jax.wire.message_forms import answer_out, messages_in
+from langchain_gemma_jax.wire.message_forms import messages_in
 from langchain_gemma_jax.wire.option_forms import options_in
 from langchain_gemma_jax.wire.warning_forms import warning_out
 
@@ -43,22 +46,26 @@ class NativeForm:
         return _line(self.told(problem))
 
 
+@dataclass(frozen=True)
+class NativeRequest:
+    """What a client sent, read and checked."""
+
+    body: dict[str, Any]
+    messages: Sequence[BaseMessage]
+    asked: Options
+    caller: Caller
+
+
 class Native:
     """One of the client's calls. Its answer is lines of JSON, and a last line that marks the end."""
 
     streams_as = LINES
 
     def __init__(self, what: str) -> None:
-        self._told: Callable[[dict[str, Any], Sequence[BaseMessage], Options], AsyncIterator[dict[str, Any]]] = {
-            "answer": _answer,
-            "stream": _stream,
-            "events": _events,
-            "count": _count,
-            "tokens": _tokens,
-        }[what]
+        self._begin = {"answer": _answer, "stream": _stream, "count": _count, "tokens": _tokens}[what]
 
     def reply(self, body: dict[str, Any], caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Return the lines of an answer, as they are made.
+        """Begin to answer, in this thread, and return the lines of the answer, as they are made.
 
         Raises:
             InputError: the messages or the options are not possible.
@@ -67,54 +74,42 @@ class Native:
         warning_sink.set(heard.append)  # in this thread's copy of the context
         messages = messages_in(body.get("messages"))
         asked = caller.checked(options_in(body.get("options")))
-        return self._lines(heard, body, messages, asked)
-
-    async def _lines(
-        self, heard: deque[Warning], body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
-    ) -> AsyncGenerator[bytes, None]:
-        warning_sink.set(heard.append)  # in this request's task, so that its warnings go to its caller
-        async with aclosing(self._told(body, messages, asked)) as told:  # type: ignore[type-var]
-            async for each in told:
-                yield _lines_of(heard) + _line(each)
-        yield _lines_of(heard) + _END
+        return _lines(heard, self._begin(NativeRequest(body, messages, asked, caller)))
 
 
-CALLS = ("answer", "stream", "events", "count", "tokens")
+async def _lines(heard: deque[Warning], told: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[bytes, None]:
+    warning_sink.set(heard.append)  # in this request's task, so that its warnings go to its caller
+    async with aclosing(told):
+        async for each in told:
+            yield _lines_of(heard) + _line(each)
+    yield _lines_of(heard) + _END
 
 
-async def _answer(
-    _: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
-) -> AsyncGenerator[dict[str, Any], None]:
-    yield answer_out(await awhole_answer(messages, asked, Clock(asked.timeout)))
+CALLS = ("answer", "stream", "count", "tokens")
 
 
-async def _stream(
-    body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
-) -> AsyncGenerator[dict[str, Any], None]:
-    chunks = answer_chunks(messages, asked, as_blocks=body.get("as_blocks") is True)
-    async with aclosing(chunks) as told:
-        async for chunk in told:
-            yield answer_out(chunk)
+def _answer(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
+    return _whole(sent.caller.begin(sent.messages, sent.asked))
 
 
-async def _events(
-    body: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
-) -> AsyncGenerator[dict[str, Any], None]:
-    async with aclosing(answer_events(messages, asked, _text(body, "message_id"))) as told:
-        async for event in told:
-            yield event
+async def _whole(begun: CallStart) -> AsyncGenerator[dict[str, Any], None]:
+    yield whole_out(await awhole_answer(begun))
 
 
-async def _count(
-    _: dict[str, Any], messages: Sequence[BaseMessage], asked: Options
-) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"tokens": await abegin(partial(count_tokens, messages, asked), Clock(asked.timeout))}
+def _stream(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
+    return astream(sent.caller.begin(sent.messages, sent.asked), WireParts())
 
 
-async def _tokens(
-    body: dict[str, Any], _: Sequence[BaseMessage], asked: Options
-) -> AsyncGenerator[dict[str, Any], None]:
-    yield {"ids": await abegin(partial(token_ids, _text(body, "text"), asked), Clock(asked.timeout))}
+def _count(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
+    return _found("tokens", partial(count_tokens, sent.messages, sent.asked), sent.asked)
+
+
+def _tokens(sent: NativeRequest) -> AsyncGenerator[dict[str, Any], None]:
+    return _found("ids", partial(token_ids, _text(sent.body, "text"), sent.asked), sent.asked)
+
+
+async def _found(name: str, count: Callable[[], object], asked: Options) -> AsyncGenerator[dict[str, Any], None]:
+    yield {name: await abegin(count, Clock(asked.timeout))}
 
 
 def _text(body: dict[str, Any], name: str) -> str:

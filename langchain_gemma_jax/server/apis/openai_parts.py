@@ -11,13 +11,13 @@ from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.fields import MOST_TOOLS, as_list, as_object, as_text
 from langchain_gemma_jax.server.http.problems import Problem
+from langchain_gemma_jax.settings.table import SAMPLED
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps makes one for each chunk
 
 EVENTS = "text/event-stream; charset=utf-8"
 
-SAMPLED = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "top_logprobs",
-           "top_k", "min_p", "repetition_penalty")  # fmt: skip
+AS_THEY_ARE = tuple(name for name in SAMPLED if name not in {"logit_bias", "stop", "max_tokens", "logprobs"})
 NO_EFFECT = (  # on a server that stores nothing, bills nobody and has one tier
     "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
     "verbosity", "stream_options", "include",
@@ -64,7 +64,7 @@ def sampling_settings(body: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: ``logit_bias`` is too long, or has keys that are no ids of tokens.
     """
-    found = {name: body[name] for name in SAMPLED if body.get(name) is not None}
+    found = {name: body[name] for name in AS_THEY_ARE if body.get(name) is not None}
     if (bias := body.get("logit_bias")) is not None:
         pairs = as_object(bias, "logit_bias")
         if len(pairs) > MAX_LOGIT_BIASES:

@@ -22,8 +22,8 @@ from langchain_gemma_jax.server.apis.fields import (
     texts_or_blocks,
 )
 from langchain_gemma_jax.server.apis.openai_parts import (
+    AS_THEY_ARE,
     NO_EFFECT,
-    SAMPLED,
     checked_functions,
     sampling_settings,
     thinks,
@@ -33,7 +33,7 @@ from langchain_gemma_jax.stopping import looking
 _KNOWN = {
     "model", "input", "instructions", "tools", "tool_choice", "text", "max_output_tokens", "stream", "reasoning",
     "parallel_tool_calls", "previous_response_id", "truncation", "background", "conversation", "prompt", "stop",
-    "logit_bias", "max_tool_calls", *SAMPLED, *NO_EFFECT,
+    "logit_bias", "max_tool_calls", *AS_THEY_ARE, *NO_EFFECT,
 }  # fmt: skip
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _STORED = ("previous_response_id", "conversation", "prompt")

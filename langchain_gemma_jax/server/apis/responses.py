@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
+from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.chat.asking.options import Options
-from langchain_gemma_jax.server.apis.caller import Caller, answer_events
+from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.live_answer import astream
+from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_truth
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS, named_event, new_id
 from langchain_gemma_jax.server.apis.response_items import response_request
@@ -42,12 +43,13 @@ class Responses:
         """
         messages, asked = response_request(body, caller)
         response = _begun(body, asked)
-        return (_stream if as_truth(body.get("stream"), "stream") else _whole)(messages, asked, response)
+        streams = as_truth(body.get("stream"), "stream")
+        return (_stream if streams else _whole)(caller.begin(messages, asked), response)
 
 
-async def _whole(messages: list[BaseMessage], asked: Options, response: dict[str, Any]) -> dict[str, Any]:
+async def _whole(begun: CallStart, response: dict[str, Any]) -> dict[str, Any]:
     items = OutputItems()
-    async with aclosing(answer_events(messages, asked)) as told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
         async for event in told:
             if event["event"] == "message-finish":
                 return response | _ended(event, items)
@@ -56,7 +58,7 @@ async def _whole(messages: list[BaseMessage], asked: Options, response: dict[str
     return response
 
 
-async def _stream(messages: list[BaseMessage], asked: Options, response: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+async def _stream(begun: CallStart, response: dict[str, Any]) -> AsyncGenerator[bytes, None]:
     items, number = OutputItems(), 0
 
     def event_of(name: str, value: Mapping[str, Any]) -> bytes:
@@ -64,7 +66,7 @@ async def _stream(messages: list[BaseMessage], asked: Options, response: dict[st
         number += 1
         return named_event(name, {"type": name, "sequence_number": number - 1, **value})
 
-    async with aclosing(answer_events(messages, asked)) as told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
         async for event in told:
             if event["event"] == "message-start":
                 yield event_of("response.created", {"response": response})

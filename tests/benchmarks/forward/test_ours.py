@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import jax
 import pytest
 from safetensors.numpy import load_file
 
@@ -14,13 +13,7 @@ from tests.benchmarks.work.test_checkpoint import TINY
 
 PROMPT = [2, 9, 30, 41, 17]
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_compiles():
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 @pytest.fixture(scope="module")

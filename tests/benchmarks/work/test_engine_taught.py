@@ -22,13 +22,7 @@ PROMPT = [2, 9, 30, 41, 17]
 ANSWER = [7, 8, 7, 9, 7, 8, 7, 50, 3, 3]  # the same tokens lead to different ones
 WIDER = {**TINY, "hidden_size": 64}
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_compiles():
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessageChunk
 from langchain_core.utils.json import parse_partial_json
 
 from langchain_gemma_jax.chat.answering.messages_out import unrepairable
@@ -69,15 +69,6 @@ def test_an_answer_with_everything(scripted):
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert usage["input_token_details"] == {"cache_read": usage["input_tokens"] // 2}
     assert usage["output_token_details"] == {"reasoning": len("thought\nHmm.\n") + 2}
-
-
-def test_a_thought_that_the_prompt_began_counts(scripted):
-    model, _ = scripted(f"{CALL}<|tool_response>", "Hmm.\n<channel|>Done.<turn|>", thinking=True)
-    answer = model.invoke("Ring")
-    result = ToolMessage("done", tool_call_id=answer.tool_calls[0]["id"])
-    done = model.invoke([HumanMessage("Ring"), answer, result])
-    assert [block["type"] for block in done.content_blocks] == ["reasoning", "text"]
-    assert done.usage_metadata["output_token_details"] == {"reasoning": len("Hmm.\n") + 1}
 
 
 def test_arguments_come_in_deltas_and_calls_apart(scripted):
@@ -143,18 +134,6 @@ def test_text_that_could_become_a_stop_string_is_held_back_until_it_is_sure(scri
     texts = [chunk.text for chunk in model.stream("Go")]
     assert "".join(texts) == "a STO b"
     assert not any(text.endswith(("S", "ST", "STO")) for text in texts)
-
-
-@pytest.mark.parametrize("version", [None, "v1"])
-def test_logprobs_come_once_each(version, scripted):
-    model, _ = scripted(f"{CALL}é<turn|>", f"{CALL}é<turn|>", logprobs=True, top_logprobs=1, output_version=version)
-    whole, chunks = model.invoke("Go"), streamed(model)
-    told = whole.response_metadata["logprobs"]["content"]
-    assert chunks.response_metadata["logprobs"]["content"] == told
-    assert [each["token"] for each in told][:2] == ["<|tool_call>", "c"]
-    assert bytes(told[-3]["bytes"] + told[-2]["bytes"]).decode() == "é"
-    assert told[0]["top_logprobs"] == [{"token": "<|tool_call>", "bytes": [], "logprob": -0.5}]
-    assert len(told) == whole.usage_metadata["output_tokens"]
 
 
 def test_usage_and_name_come_once(scripted):

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from langchain_tests.utils.stream_lifecycle import assert_valid_event_stream
 
 from langchain_gemma_jax.chat.answering import protocol_events
+from langchain_gemma_jax.chat.answering.answer_parts import AnswerPart
 from langchain_gemma_jax.chat.answering.protocol_events import ProtocolEvents
 from langchain_gemma_jax.dialects import ArgumentsDelta, CallBegin, TextDelta
 
@@ -86,8 +87,8 @@ def test_log_probabilities_are_told(scripted):
 
 
 def test_a_call_that_an_error_ends_is_none():
-    events = ProtocolEvents("lc_run--1", "x", None)
-    told = events.of([TextDelta("Well. "), CallBegin("weather"), ArgumentsDelta('{"city": "Ro')], ())
+    events = ProtocolEvents("lc_run--1")
+    told = events.of(AnswerPart([TextDelta("Well. "), CallBegin("weather"), ArgumentsDelta('{"city": "Ro')]))
     (end,) = events.broken()
     assert_valid_event_stream([*told, end])
     assert end["content"]["type"] == "invalid_tool_call"

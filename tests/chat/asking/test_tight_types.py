@@ -16,7 +16,6 @@ from langchain_core.tools import tool
 from pydantic import AwareDatetime, BaseModel, Field, HttpUrl, NaiveDatetime, PostgresDsn, TypeAdapter, create_model
 
 from langchain_gemma_jax.chat.asking.schemas import json_schema
-from langchain_gemma_jax.chat.asking.tight_types import tight_schema
 from langchain_gemma_jax.chat.asking.tool_choice import openai_tools
 from langchain_gemma_jax.dialects import json_grammar
 from tests.dialects.vocabulary import tokenizer
@@ -124,18 +123,3 @@ def test_classes_inside_classes_dataclasses_tools_and_functions_are_told_apart_f
             }  # fmt: skip
     (form,) = openai_tools([Order])
     assert form["function"]["parameters"]["properties"]["prices"]["items"]["properties"]["amount"]["type"] == "number"
-
-
-def test_schemas_of_other_types_are_langchains_own():
-    class Plain(BaseModel):
-        """Nothing special."""
-
-        name: str
-        size: float | str
-        at: dt.datetime
-
-    assert tight_schema(Plain) is None
-    assert json_schema(Plain)["properties"]["size"] == {"anyOf": [{"type": "number"}, {"type": "string"}]}
-    assert tight_schema(lambda size, *rest: size) is None
-    assert tight_schema({"type": "object"}) is None
-    assert tight_schema(3) is None

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from langchain_gemma_jax import InputError, SchemaError, engine
+from langchain_gemma_jax import InputError, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from tests.chat.tiny import ends_of_turns, towards_ends
 from tests.dialects.vocabulary import tokenizer
@@ -138,24 +138,6 @@ def test_a_choice_that_is_none_is_refused_when_it_is_bound(tools, choice, script
     model, _ = scripted()
     with pytest.raises(InputError, match="tool_choice"):
         model.bind_tools(tools, tool_choice=choice)
-
-
-@pytest.mark.parametrize("bound", ["response_format", "structure", "function"])
-def test_what_cannot_be_promised_is_named_when_it_is_bound(bound, scripted):
-    model, _ = scripted()
-    wanted = {"title": "mark", "type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}}
-
-    def bind(**given: object) -> object:
-        if bound == "structure":
-            return model.with_structured_output(wanted, **given)
-        if bound == "function":
-            return model.with_structured_output(wanted, method="function_calling", **given)
-        strict = {"strict": given["strict"]} if given else {}
-        return model.bind_tools([], response_format={"type": "json_schema", "json_schema": {"schema": wanted} | strict})
-
-    with pytest.raises(SchemaError, match=r"tags.*uniqueItems.*strict=False"):
-        bind()
-    bind(strict=False)
 
 
 def sing(song: str) -> str:

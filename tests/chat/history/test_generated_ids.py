@@ -26,6 +26,7 @@ from langchain_gemma_jax.chat.history.generated_ids import (
     GeneratedIds,
     conversation_memory,
 )
+from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.dialects import Message, ToolCall
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -39,6 +40,10 @@ CALL = '<|tool_call>call:ring{b:2,a:<|"|>x<|"|>}<tool_call|>'  # keys in another
 
 def ids(text: str) -> tuple[int, ...]:
     return tuple(ENCODED.encode_scaffold(text))
+
+
+def keep(answers: GeneratedIds, said: list[Message], generated) -> None:
+    answers.keep("gemma", History("", said[:-1]).followed_by(said[-1]), generated)
 
 
 def holds(request: dict, answer: tuple[int, ...]) -> bool:
@@ -130,19 +135,19 @@ def test_the_store_is_bounded_and_forgets_the_oldest():
     answers = GeneratedIds(2 * one)
 
     def known() -> list[bool]:
-        return [bool(answers.of("", "gemma", conversation)) for conversation in said]
+        return [bool(answers.of("gemma", History("", conversation))) for conversation in said]
 
     for conversation in said[:2]:
-        answers.keep("", "gemma", conversation, [1, 2, 3, 4, 5])
-    answers.of("", "gemma", said[0])  # used
-    answers.keep("", "gemma", said[2], [6])
+        keep(answers, conversation, [1, 2, 3, 4, 5])
+    answers.of("gemma", History("", said[0]))  # used
+    keep(answers, said[2], [6])
     assert known() == [True, False, True]
-    answers.keep("", "gemma", said[1], range(2 * one))  # more than there is room for
-    answers.keep("", "gemma", said[1], [])
+    keep(answers, said[1], range(2 * one))  # more than there is room for
+    keep(answers, said[1], [])
     assert known() == [True, False, True]
     for _ in range(5):
-        answers.keep("", "gemma", said[0], [7, 8])  # in place of what was there
-    assert list(answers.of("", "gemma", said[0])[0]) == [7, 8]
+        keep(answers, said[0], [7, 8])  # in place of what was there
+    assert list(answers.of("gemma", History("", said[0]))[0]) == [7, 8]
     assert known() == [True, False, True]
 
 
@@ -198,30 +203,30 @@ def test_each_answer_comes_back_in_its_own_place():
         GeneratedIds(),
         [Message.user("a"), Message.assistant("b"), Message.user("a"), Message.assistant("b")],
     )
-    answers.keep("", "gemma", said[:2], [1])
-    answers.keep("", "gemma", said, [2])
-    assert {number: list(ids) for number, ids in answers.of("", "gemma", said).items()} == {1: [1], 3: [2]}
-    assert not answers.of("", "gemma", said[2:][::-1])
+    keep(answers, said[:2], [1])
+    keep(answers, said, [2])
+    assert {number: list(ids) for number, ids in answers.of("gemma", History("", said)).items()} == {1: [1], 3: [2]}
+    assert not answers.of("gemma", History("", said[2:][::-1]))
 
 
 def test_formats_and_calls_are_told_apart():
     answers = GeneratedIds()
-    answers.keep("", "gemma", [Message.assistant("a")], [1])
-    assert not answers.of("", "gemma4", [Message.assistant("a")])
-    assert not answers.of("", "gemma", [Message.user("a")])
-    assert not answers.of("", "gemma", [Message.assistant("a", thinking="a")])
-    assert not answers.of("", "gemma", [Message.assistant("a", calls=[ToolCall("a")])])
+    keep(answers, [Message.assistant("a")], [1])
+    assert not answers.of("gemma4", History("", [Message.assistant("a")]))
+    assert not answers.of("gemma", History("", [Message.user("a")]))
+    assert not answers.of("gemma", History("", [Message.assistant("a", thinking="a")]))
+    assert not answers.of("gemma", History("", [Message.assistant("a", calls=[ToolCall("a")])]))
     strange = Message.assistant("\ud800", calls=[ToolCall("a", {"n": 10**30, "x": float("nan")}, "c1")])
-    answers.keep("", "gemma", [strange], [2])
+    keep(answers, [strange], [2])
     again = Message.assistant("\ud800", calls=[ToolCall("a", json.loads(json.dumps(strange.calls[0].arguments)), "c2")])
-    assert list(answers.of("", "gemma", [again])[0]) == [2]
-    assert answers.of("", "gemma", [again]) == answers.of("", "gemma", [strange])
+    assert list(answers.of("gemma", History("", [again]))[0]) == [2]
+    assert answers.of("gemma", History("", [again])) == answers.of("gemma", History("", [strange]))
 
 
 def test_answers_go_with_their_model():
     engine, kept = ScriptedEngine(), ConversationMemory()
-    kept.answers_of(engine.model).keep("", "gemma", [Message.assistant("a")], [1])
-    assert kept.answers_of(engine.model).of("", "gemma", [Message.assistant("a")])
+    keep(kept.answers_of(engine.model), [Message.assistant("a")], [1])
+    assert kept.answers_of(engine.model).of("gemma", History("", [Message.assistant("a")]))
     assert len(kept._answers) == 1
     del engine
     gc.collect()

@@ -2,18 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.dialects import (
-    ArgumentsDelta,
-    CallEnd,
-    Message,
-    TextDelta,
-    Thinking,
-    ThoughtDelta,
-    ToolCall,
-    ToolResult,
-    merged,
-    result_value,
-)
+from langchain_gemma_jax.dialects import Message, Thinking, ToolCall, ToolResult, result_value
 from langchain_gemma_jax.errors import InputError
 
 
@@ -71,19 +60,3 @@ def test_an_object_as_deep_as_a_format_can_show_is_one():
 def test_a_message_that_cannot_be_is_refused(made):
     with pytest.raises(InputError):
         made()
-
-
-def test_adjacent_deltas_are_joined_and_nothing_else():
-    events = [
-        TextDelta("a"),
-        TextDelta("b"),
-        ThoughtDelta("c"),
-        TextDelta("d"),
-        CallEnd({}),
-        CallEnd({}),
-        ArgumentsDelta("{"),
-    ]
-    assert merged([*events, ArgumentsDelta("}")]) == [
-        *(TextDelta("ab"), ThoughtDelta("c"), TextDelta("d"), CallEnd({}), CallEnd({}), ArgumentsDelta("{}"))
-    ]
-    assert merged([]) == []

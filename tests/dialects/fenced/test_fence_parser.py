@@ -28,17 +28,10 @@ def arguments(line: str) -> object:
 @pytest.mark.parametrize(
     "text",
     [
-        "Hello",
-        "\n",
-        "",
-        "a\n",
-        "```python\nx\n```",
-        "a ```tool_call\n{}",
-        "```tool_calls\n",
-        "```tool_call",
+        "Hello", "\n", "", "a\n", "```python\nx\n```", "a ```tool_call\n{}", "```tool_calls\n", "```tool_call",
         "a\n```tool_cal",
     ],
-)
+)  # fmt: skip
 def test_words_are_told_as_they_are(text):
     assert read(text) == ([TextDelta(text)] if text else [])
 

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import threading
 import time
 import weakref
 from contextlib import ExitStack
 
 import jax
-import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.api import model_loading
 from langchain_gemma_jax.engine.api.model_estimate import first_workspace, weights_bytes
-from langchain_gemma_jax.engine.api.model_loading import ModelLoader
-from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.errors import (
     CancelledRequestError,
-    CheckpointError,
     ClosedError,
     DeadlineError,
     DeviceMemoryError,
@@ -29,52 +23,11 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.loading import place
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
-from tests.engine.faults_support import (
-    SMALL,
-    assert_works,
-    copied,
-    greedy,
-    in_threads,
-    outcome,
-    resource_exhausted,
-    slowed,
-)
+from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads, outcome, resource_exhausted, slowed
 from tests.engine.model_files import FilesAround
-from tests.engine.residents_support import baseline, constants, folders_in, need_of, on_device, status
+from tests.engine.residents_support import PROMPT, baseline, constants, is_there, on_device, status
 from tests.engine.tiny import settle
-from tests.waiting import LONG, until
-
-PROMPT = list(range(10, 40))
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return folders_in(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture
-def fitting(engine_of, folders):
-    """``fitting(2)``: an engine whose budget fits so many models."""
-
-    def fitting(count, **settings):
-        measuring = engine_of(ladders=SMALL)
-        need = need_of(measuring, folders[0])
-        measuring.close()
-        return engine_of(ladders=SMALL, memory_budget=count * need + need // 2, **settings)
-
-    return fitting
-
-
-@pytest.fixture
-def alone(engine_of, folders):
-    """What each model says to ``PROMPT``, in an engine where nothing is ever evicted."""
-    engine = engine_of(ladders=SMALL)
-    return [engine.submit(engine.load(folder), PROMPT, greedy(6)).result().ids for folder in folders]
-
-
-def is_there(engine, served):
-    return status(engine, served).resident
-
+from tests.waiting import LONG
 
 # Predicted, and what is there.
 
@@ -113,29 +66,6 @@ def test_the_first_bytes_are_read_when_the_bytes_are_reserved(fitting, folders, 
 # Evicted.
 
 
-@pytest.mark.long
-def test_the_least_recently_used_makes_room_and_nothing_of_it_stays(fitting, folders):
-    engine = fitting(2)
-    before = baseline()
-    one, two = (engine.load(folder) for folder in folders[:2])
-    assert_works(engine, one)
-    assert_works(engine, two)
-    weights, library = one.model.params["embed"], weakref.ref(engine._owner.models.runners[one].library)
-    three = engine.load(folders[2])
-    assert [is_there(engine, each) for each in (one, two, three)] == [False, True, True]
-    assert weights.is_deleted()
-    assert one.model.closed
-    assert library() is not None, "the second has the same shape"
-    (evicted,) = engine.report().eviction_log
-    assert (evicted.model, evicted.what, evicted.reason) == ("model-0", "weights", "room for model-2")
-    assert evicted.nbytes >= one.model.nbytes
-    assert evicted.seconds > 0
-    assert "model-0: weights" in str(engine.report())
-    for each in (one, two, three):
-        engine.unload(each)
-    assert on_device() == before
-
-
 @pytest.mark.parametrize("way", ["evict", "unload"])
 def test_the_hosts_own_memory_is_given_back_at_once(engine_of, folders, monkeypatch, way):
     """On the CPU the weights are numpy's memory, which JAX holds until garbage is collected."""
@@ -154,50 +84,6 @@ def test_the_hosts_own_memory_is_given_back_at_once(engine_of, folders, monkeypa
     settle(engine)
     settle(engine)
     assert all(room() is None for room in rooms)
-
-
-@pytest.mark.long
-def test_the_programs_of_an_evicted_model_are_dropped_without_a_collection(engine_of, folders, monkeypatch):
-    engine = engine_of(ladders=SMALL)
-    own = libraries.Library
-    monkeypatch.setattr(libraries, "library_of", lambda programs, tally, *_: own(programs, None, tally))
-    served = engine.load(folders[0])
-    assert_works(engine, served)
-    library = weakref.ref(engine._owner.models.runners[served].library)
-    engine.evict(served)
-    settle(engine)
-    settle(engine)
-    assert library() is None
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cores", [2, 3])
-def test_programs_that_a_model_ran_are_fetched_when_it_comes_back_but_not_by_the_cores_that_read(
-    engine_of, folders, monkeypatch, cores
-):
-    monkeypatch.setattr(model_loading, "cores", lambda: cores)
-    engine = engine_of(ladders=SMALL)
-    own = libraries.Library
-    monkeypatch.setattr(
-        libraries,
-        "library_of",
-        lambda programs, tally, *_: own(programs, None, tally, background=engine._owner.background),
-    )
-    served, read = engine.load(folders[0]), []
-
-    def seen(_):
-        read.extend(set(library._soon) for library in engine._loader.libraries.all())
-
-    engine._loader._files = FilesAround(done=seen)
-    assert_works(engine, served)
-    ran = set(engine._owner.models.runners[served].library.first_calls())
-    assert ran
-    engine.evict(served)
-    settle(engine)
-    settle(engine)
-    engine.load(folders[0])
-    assert read == [ran if cores > 2 else set()]
-    assert engine._owner.models.runners[served].library._soon == ran, "nobody has to ask"
 
 
 @pytest.mark.long
@@ -230,30 +116,7 @@ def test_requests_for_two_models_at_once_where_one_fits_all_get_their_answers(fi
     assert sum(each.nbytes for each in engine.models()) <= budget
 
 
-def test_its_answers_are_remembered_with_the_model_while_it_is_away(fitting, folders):
-    engine = fitting(1)
-    served = engine.load(folders[0])
-    model, tokenizer = served.model, served.model.tokenizer
-    engine.load(folders[1])
-    assert engine.load(folders[0]) is served
-    assert served.model is model
-    assert model.tokenizer is tokenizer
-    assert not model.closed
-
-
 # In use.
-
-
-def test_one_in_use_is_not_evicted_and_who_needs_its_memory_waits(fitting, folders, alone):
-    engine = fitting(1)
-    one = engine.load(folders[0])
-    with slowed(0.01):
-        going = engine.submit(one, PROMPT, greedy(60))
-        next(pieces := iter(going))
-        two = engine.load(folders[1])  # waits
-        assert len(list(pieces)) > 0
-        assert len(going.result().ids) == 60
-    assert engine.submit(two, PROMPT, greedy(6)).result().ids == alone[1]
 
 
 @pytest.mark.long
@@ -315,21 +178,6 @@ def test_a_stream_of_requests_for_one_model_does_not_keep_another_out(fitting, f
 # Pinned, for a time, unloaded.
 
 
-def test_a_pinned_one_stays_and_what_does_not_fit_beside_it_is_refused_at_once(fitting, folders):
-    engine = fitting(1)
-    one = engine.load(folders[0])
-    engine.pin(one)
-    with pytest.raises(DeviceMemoryError, match=r"'model-1' needs .* more .*pinned") as caught:
-        engine.load(folders[1])
-    (holder,) = caught.value.holders
-    assert holder.startswith("model-0: ")
-    engine.pin(one, pinned=False)
-    engine.load(folders[1])
-    assert not is_there(engine, one)
-    engine.pin(one)
-    assert is_there(engine, one), "pinning brings it back"
-
-
 def test_a_request_for_one_that_cannot_come_is_told(fitting, folders):
     engine = fitting(1)
     one, two = (engine.load(folder) for folder in folders[:2])
@@ -348,65 +196,6 @@ def test_what_is_too_large_alone_is_refused_before_a_byte_is_read(engine_of, fol
     assert engine.models() == ()
 
 
-def test_time_that_nobody_uses_it_is_counted_and_then_it_goes(engine_of, folders):
-    engine = engine_of(ladders=SMALL)
-    served = engine.load(folders[0])
-    engine.keep_alive(served, 0.15)
-    assert_works(engine, served)
-    until(lambda: served.model.closed)
-    settle(engine)  # it is in the log a moment later
-    assert engine.report().eviction_log[-1].reason == "unused for 0.15 s"
-    engine.keep_alive(served, None)
-    assert_works(engine, served)
-    time.sleep(0.3)
-    assert is_there(engine, served)
-
-
-def test_time_is_not_up_while_it_is_in_use(engine_of, folders):
-    engine = engine_of(ladders=SMALL, keep_alive=0.0)
-    served = engine.load(folders[0])
-    with engine.hold(served):
-        time.sleep(0.05)
-        assert is_there(engine, served)
-        assert np.asarray(served.model.params["final_norm"]).shape == (16,)
-    settle(engine)
-    settle(engine)
-    assert not is_there(engine, served)
-
-
-def test_unloading_frees_the_weights_and_forgets_the_name(engine_of, folders):
-    before, engine = baseline(), engine_of(ladders=SMALL)
-    served = engine.load(folders[0])
-    with engine.hold(served), pytest.raises(InputError, match="in use"):
-        engine.unload(served)
-    engine.unload(served)
-    assert served.model.closed
-    assert (on_device(), engine.models()) == (before, ())
-    for call in (engine.unload, engine.evict, engine.pin, lambda s: engine.submit(s, PROMPT), engine.prepare):
-        with pytest.raises(InputError, match="not served"):
-            call(served)
-    assert engine.load(folders[0]) is not served
-
-
-def test_one_that_is_away_can_be_unloaded(fitting, folders):
-    engine = fitting(1)
-    one, _ = (engine.load(folder) for folder in folders[:2])
-    engine.unload(one)
-    assert [model.name for model in engine.models()] == ["model-1"]
-
-
-def test_a_model_of_the_callers_is_never_evicted(fitting, folders, tiny_model):
-    engine = fitting(2)
-    mine = engine.serve(copied(tiny_model))
-    engine.load(folders[0])
-    engine.load(folders[1])
-    assert not mine.model.closed
-    with pytest.raises(InputError, match="somebody else"):
-        engine.evict(mine)
-    engine.unload(mine)
-    assert not mine.model.closed
-
-
 def test_a_model_of_the_callers_that_is_too_much_is_refused(engine_of, tiny_model):
     engine = engine_of(ladders=SMALL, memory_budget=tiny_model.nbytes)
     with pytest.raises(DeviceMemoryError, match="needs"):
@@ -414,62 +203,7 @@ def test_a_model_of_the_callers_that_is_too_much_is_refused(engine_of, tiny_mode
     assert engine.models() == ()
 
 
-def test_a_smaller_budget_is_kept_at_once(fitting, folders):
-    engine = fitting(3)
-    models = [engine.load(folder) for folder in folders]
-    need = engine._owner.models.known[models[0]].entry.need
-    engine.reconfigure(engine.settings.replace(memory_budget=need + need // 2))
-    assert [is_there(engine, each) for each in models] == [False, False, True]
-    # Tests share programs, which may turn out to need more meanwhile: that is another reason in the log.
-    assert "a smaller budget" in [each.reason for each in engine.report().eviction_log]
-    assert_works(engine, models[0])
-
-
-def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, folders, monkeypatch):
-    engine = fitting(2)
-    one, two = (engine.load(folder) for folder in folders[:2])
-    known = engine._owner.models.known[two]
-    library = engine._owner.models.runners[two].library  # which tests share
-    monkeypatch.setattr(library, "workspace", known.entry.workspace + known.entry.need)
-    assert_works(engine, two)
-    assert not is_there(engine, one)
-    assert engine.report().eviction_log[-1].reason == "programs need more than was expected"
-
-
 # Conversations and models share the memory.
-
-
-@pytest.mark.long
-def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders):
-    need = need_of(engine_of(ladders=SMALL), folders[0])
-    engine = engine_of(ladders=SMALL, memory_budget=2 * need + 100)
-    one, two = (engine.load(folder) for folder in folders[:2])
-    done = [engine.submit(two, PROMPT, greedy(80), scope=str(number)) for number in range(2)]
-    assert {len(each.result().ids) for each in done} == {80}
-    assert not is_there(engine, one)
-    assert engine.report().eviction_log[-1].reason == "room for conversations of model-1"
-
-
-def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, folders):
-    engine = engine_of(ladders=SMALL)
-    served = engine.load(folders[0])
-    assert_works(engine, served)
-    settle(engine)
-    entry, pool = engine._owner.models.known[served].entry, engine._owner.evictor.ledger
-    engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
-    keeper, used = engine._owner.evictor, []
-    turn = keeper.round
-
-    def watched():
-        used.append(pool.used(entry.home))
-        turn()
-
-    keeper.round = watched
-    for number in range(6):
-        engine.submit(served, [10 + number, *PROMPT], greedy(20), scope=str(number)).result()
-    settle(engine)
-    assert 0 < max(used) <= pool.budget(entry.home)
-    assert engine.report().evictions > 0
 
 
 def beside_each_other(engine, folder, count):
@@ -536,20 +270,6 @@ def test_a_step_that_fails_ends_those_that_it_was_for_and_not_those_that_were_pu
     assert sum(getattr(answer, "ids", None) == ids for answer, ids in zip(answers, alone, strict=True)) == 1
 
 
-def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
-    engine = engine_of(ladders=SMALL)
-    one = engine.load(folders[0])
-    engine.submit(one, PROMPT, greedy(80)).result()
-    kept, known = status(engine, one).kv, engine._owner.models.known[one]
-    need = known.entry.weights + known.entry.floor + first_workspace(known.shape, known.ladders)
-    engine.reconfigure(engine.settings.replace(memory_budget=known.entry.nbytes + need - 100))
-    engine.load(folders[1])
-    assert is_there(engine, one)
-    assert status(engine, one).kv < kept
-    assert engine.report().eviction_log[-1].what == "conversations"
-    assert engine.report().eviction_log[-1].reason == "room for a model"
-
-
 # What goes wrong.
 
 
@@ -610,39 +330,6 @@ def test_who_comes_back_to_a_full_memory_is_told_and_the_next_one_is_served(fitt
     assert len({id(error) for error in errors}) == 3
     assert status(engine, one).state is State.ABSENT
     assert_works(engine, one)
-
-
-def test_files_that_became_another_model_are_not_taken_for_this_one(fitting, folders, tmp_path):
-    engine = fitting(1)
-    folder = tmp_path / "changing"
-    shutil.copytree(folders[0], folder)
-    one = engine.load(folder)
-    engine.load(folders[1])
-    config = folder / "config.json"
-    config.write_text(config.read_text().replace('"sliding_window": 8', '"sliding_window": 9'))
-    with pytest.raises(CheckpointError, match="Unload it"):
-        engine.submit(one, PROMPT, greedy(2)).result()
-    with pytest.raises(CheckpointError, match="Unload it"):
-        engine.load(folder)
-    shutil.rmtree(folder)
-    with pytest.raises(CheckpointError):
-        engine.submit(one, PROMPT, greedy(2)).result()
-
-
-def test_a_first_load_that_is_interrupted_while_it_waits_leaves_the_line(fitting, folders, monkeypatch):
-    engine = fitting(1)
-    one = engine.load(folders[0])
-
-    def interrupted(self, coming, load, plan, until):
-        original(self, coming, load, plan, time.monotonic() + 0.05)
-
-    original = ModelLoader._reserve
-    monkeypatch.setattr(ModelLoader, "_reserve", interrupted)
-    with engine.hold(one), pytest.raises(DeadlineError):
-        engine.load(folders[1])
-    settle(engine)
-    assert [model.name for model in engine.models()] == ["model-0"]
-    assert not engine._owner.evictor.queue.waits
 
 
 def test_closing_the_engine_tells_those_who_wait(fitting, folders):

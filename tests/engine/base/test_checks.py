@@ -39,7 +39,7 @@ def test_a_prompt_is_copied_whatever_holds_it():
         ([3, "4"], "found list"),
         ([3, 4.0], "found list"),
         ([3, None], "found list"),
-        ([3, 2**31], "found list"),
+        ([3, 2**63], "found list"),
         ([3, True], "True or False"),
         ([], "found none"),
         ([3, -1], "found -1"),

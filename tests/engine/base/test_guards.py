@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextvars import copy_context
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,6 @@ from langchain_gemma_jax.engine.base import guards as module
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.base.guards import KINDS, Asking, CompileCost, Guards, GuardWarning, Policies
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.errors import GuardError, InputError
 
 
@@ -41,19 +39,6 @@ def test_warn_counts_and_warns():
         with pytest.warns(GuardWarning, match=r"recompile guard: a reason\. Do this\."):
             warning.trip("recompile", "a reason", advice="Do this.")
     assert warning.trips.by_kind == {"recompile": 2}
-
-
-def test_who_hears_of_a_call_is_warned_instead_of_this_process(recwarn):
-    heard: list[Warning] = []
-    context = copy_context()
-    context.run(warning_sink.set, heard.append)
-    warning = guards(guards="warn")
-    asker = context.run(warning.asked_by, "mine", None)
-    warning.trip("recompile", "a reason", asker)  # as in the thread that owns the engine
-    assert [(type(each), str(each)) for each in heard] == [(GuardWarning, "recompile guard: a reason.")]
-    assert list(recwarn) == []
-    with pytest.warns(GuardWarning):
-        warning.trip("recompile", "a reason", warning.asked_by("mine", None))
 
 
 def test_raise_counts_and_raises():

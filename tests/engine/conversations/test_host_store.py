@@ -12,18 +12,13 @@ from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.transfer_costs import Rate
 from langchain_gemma_jax.engine.device import sequence_kv
 from tests.engine.faults_support import SMALL, assert_works, greedy
-from tests.engine.residents_support import baseline, folders_in, need_of, on_device, status
+from tests.engine.residents_support import baseline, need_of, on_device, status
 from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
 CONFIG = CONFIGS["local and global"]
 SIZE = sequence_kv.sequence_bytes(CONFIG.cache_layout, CONTEXT, CONTEXT, "float32")
 ROOM = 50 * SIZE
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return folders_in(tmp_path_factory.mktemp("models"))
 
 
 class Always(Rate):

@@ -131,19 +131,6 @@ def test_matching_is_not_done_in_python():
     assert lines(lambda: index.plan(prompt, "")) < 10_000
 
 
-def test_keys_are_64_bit_integers():
-    with pytest.raises(OverflowError):
-        token_keys([2**63])
-    with pytest.raises(TypeError, match="token_keys"):
-        Resident("", 10, 1, None, [1, 2, 3])
-
-
-def test_neither_what_was_said_nor_an_array_is_in_a_repr():
-    held = Resident("", 4096, 100, "ARRAY", token_keys([271828]), snapshots=[shot(1, handle="ARRAY")])
-    assert "271828" not in repr(index_of(held).plan([271828, 5], ""))
-    assert "ARRAY" not in repr(held)
-
-
 # Rings
 
 

@@ -30,7 +30,7 @@ def index(*residents):
 
 
 def waits(late, *running, there=()):
-    return will_be_shared(late, running, index(*there))
+    return will_be_shared(late, running, index(*there).plan(late.keys(), late.asked.scope))
 
 
 def test_a_prompt_waits_for_a_long_beginning_that_is_just_being_read_and_the_reader_pauses_there():

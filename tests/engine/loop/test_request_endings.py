@@ -1,4 +1,4 @@
-"""How one request ends: told once, and what it raises concerns nobody else. Among others: ``test_faults.py``."""
+"""How one request ends: told once, and what it raises concerns nobody else. Among others: ``test_failures.py``."""
 
 from __future__ import annotations
 
@@ -36,11 +36,7 @@ def test_a_request_that_cannot_be_begun_is_answered_and_nobody_else_hears_of_it(
     asked = request()
     assert work.inbox.offer(asked, 1)
     problem = ValueError("by its grammar")
-
-    def take(_request):
-        raise problem
-
-    RequestEndings(work).take_or_refuse(asked, take)
+    RequestEndings(work).refuse_one(asked, problem)
     answer = asked.mailbox.get(1)
     assert isinstance(answer, DeviceFailedError)
     assert "could not be begun: ValueError: by its grammar" in str(answer)
@@ -48,12 +44,6 @@ def test_a_request_that_cannot_be_begun_is_answered_and_nobody_else_hears_of_it(
     assert work.raised == [problem], "whose frames are cleared at the end of the round"
     assert work.inbox.queued == 0
     assert len(told) == 1
-
-
-def test_one_that_can_is_left_to_go_on(work, told):
-    asked, taken = request(), []
-    RequestEndings(work).take_or_refuse(asked, taken.append)
-    assert (taken, told, work.raised, asked.mailbox.has_ended) == ([asked], [], [], False)
 
 
 def test_one_that_has_ended_is_not_ended_again(work, told):

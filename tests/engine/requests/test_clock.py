@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from contextlib import ExitStack
 
 import pytest
 
@@ -144,3 +145,25 @@ def test_work_that_ends_when_the_loop_that_waited_is_closed_complains_to_nobody(
         asyncio.run(await_for(steps(), Clock(0.01)))
     future.set_result(3)
     assert caplog.records == []
+
+
+def test_the_parts_of_a_time():
+    parts, inside = Parts(), Parts()
+    assert parts.text(0.0, 1.0) == ""
+    inside._began = [(5.0, "fetching", None), (11.0, "reading", None)]
+    parts._began = [
+        (10.0, "getting ready", None),
+        (10.02, "loading", inside),
+        (12.0, "encoding", None),
+        (12.5, "loading", inside),
+    ]
+    assert parts.text(10.0, 13.0) == "2.5 s loading (1.0 s fetching, 2.0 s reading), 0.5 s encoding"
+    with ExitStack() as stack:
+        stack.enter_context(pytest.raises(DeadlineError, match=r"^The time was up after 0\.\d s\. "))
+        wait_for(_never(), Clock(0.0))
+
+
+def _never():
+    from concurrent.futures import Future
+
+    yield Future()

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan, token_keys
+from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan, token_keys, whole_media
 
 IMAGE = (7,) * 6  # placeholders
 
@@ -41,3 +41,11 @@ def test_a_media_span_without_places_or_digest_is_an_error():
 def test_keys_are_not_copied_for_nothing():
     keys = token_keys([1, 2])
     assert token_keys(keys) is keys
+
+
+def test_places_within_a_medium_are_no_end():
+    image = MediaSpan((7,) * 5, b"a cat").keys
+    keys = [1, 2, *image, 3, 4]
+    assert [whole_media(keys, length) for length in range(10)] == [0, 1, 2, 2, 2, 2, 2, 7, 8, 9]
+    assert whole_media(list(image), 5) == 5
+    assert whole_media(list(image), 3) == 0

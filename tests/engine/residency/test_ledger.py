@@ -7,28 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from langchain_gemma_jax.engine.residency.ledger import GUARD_SECONDS, Grant, Ledger, Never, Wait
-from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State, meet
-from langchain_gemma_jax.engine.residency.model_status import status_of
-
-BUDGET = 100
-
-
-def entry(name="m", weights=30, *, home="gpu", floor=4, workspace=6, returns=True, **facts):
-    return LedgerEntry(name, home, weights, floor, workspace, returns, **facts)
-
-
-class Kv:
-    """Conversations of so many bytes."""
-
-    def __init__(self, total, busy):
-        self.total, self.taken = total, busy
-
-    def nbytes(self):
-        return self.total
-
-    def busy(self):
-        return self.taken
+from langchain_gemma_jax.engine.residency.ledger import Grant, Ledger, Never, Wait
+from langchain_gemma_jax.engine.residency.ledger_entry import State, meet
+from tests.engine.residency.books import BUDGET, Kv, entry, resident
 
 
 class Taken:
@@ -42,35 +23,6 @@ class Taken:
 
     def busy(self):
         return self.noted[self.one] if self.one.leases else 0
-
-
-@pytest.fixture
-def pool():
-    return Ledger(lambda _home: BUDGET)
-
-
-def resident(pool, name, used, weights=30, kv=(0, 0), **facts):
-    """A model in memory, last used then."""
-    one = entry(name, weights, **facts)
-    pool.entries.append(one)
-    pool.reserve(one)
-    pool.settle(one, Kv(*kv), used, 0.0)
-    return one
-
-
-def test_what_is_reserved_is_what_was_predicted_and_then_what_is_there(pool):
-    one = entry()
-    pool.entries.append(one)
-    assert (pool.used("gpu"), one.nbytes) == (0, 0)
-    pool.reserve(one)
-    assert pool.used("gpu") == one.need == 40
-    pool.settle(one, Kv(2, 0), 0.0, 2.0)
-    assert pool.used("gpu") == 40, "a smallest conversation is sure of its place"
-    one.conversations = Kv(20, 0)
-    assert pool.used("gpu") == 56
-    assert pool.used("another") == 0
-    one.reset()
-    assert pool.used("gpu") == 0
 
 
 def test_what_fits_is_granted_without_an_eviction(pool):
@@ -101,13 +53,6 @@ def test_idle_conversations_go_before_a_model_does(pool):
     alone = Ledger(lambda _: BUDGET)
     gone = resident(alone, "a", 1, 60, kv=(30, 0))
     assert alone.can_load(entry("b", 50), 9) == Grant((gone,), 0)
-
-
-def test_the_smallest_conversation_of_a_resident_model_is_not_counted_as_spare(pool):
-    one = resident(pool, "a", 1, kv=(50, 0))
-    assert one.idle_kv == 46
-    one.conversations = Kv(3, 0)
-    assert one.idle_kv == 0
 
 
 @pytest.mark.parametrize("fact", ["held", "running", "pinned", "loading", "not ours", "guarded"])
@@ -167,25 +112,6 @@ def test_time_is_up_only_for_those_that_nobody_uses(pool):
     assert pool.expired(100.0) == [one]
 
 
-def test_one_that_was_just_loaded_waits_for_who_asked_for_it_but_not_for_long(pool):
-    one = entry()
-    pool.entries.append(one)
-    pool.reserve(one)
-    pool.settle(one, Kv(0, 0), 50.0, 20.0)
-    assert not one.evictable(50.0 + GUARD_SECONDS - 0.01)
-    assert pool.next_change(50.0) == GUARD_SECONDS
-    assert one.evictable(50.0 + GUARD_SECONDS)
-    one.keep_alive = 0.0
-    assert pool.expired(50.5) == []
-    one.keep_alive, one.leaving = None, True
-    assert pool.expired(50.5) == [one], "whoever asked for it knows better"
-    one.leaving = False
-    pool.settle(one, Kv(0, 0), 60.0, 20.0)
-    pool.note_running([one], 60.1)
-    pool.note_running([], 60.2)
-    assert one.evictable(60.3), "it was used"
-
-
 def test_ten_thousand_random_steps_never_pass_the_budget_nor_touch_what_is_in_use():
     rng = random.Random(7)
     pool = Ledger(lambda _home: BUDGET)
@@ -241,9 +167,3 @@ def test_places_that_share_a_device_share_its_memory(pool):
     one.holds = 1
     assert pool.can_load(large, now=9) == Wait(20)
     assert (meet(alone, both), meet(both, other), meet("gpu", "gpu"), meet("gpu", both)) == (True, False, True, False)
-
-
-def test_what_is_divided_says_among_how_many_and_why():
-    one = entry("m", home="gpus", devices=4, chosen="devices=4")
-    one.state = State.RESIDENT
-    assert str(status_of(one, 3.0)).startswith("m: on 4 devices (devices=4), each 30 B weights, ")

@@ -116,7 +116,7 @@ def drafting(repeated, room):
     one = request(max_tokens=room + len(repeated))
     one.lookup = DraftLookup(limit=7)
     postprocess.accept(one, tokens(repeated))
-    postprocess.draft(one, tokens(repeated))
+    postprocess.draft(one)
     return one
 
 
@@ -128,13 +128,13 @@ def test_a_draft_fits_the_room_with_one_token_behind_it(room, drafted):
 def test_a_draft_is_forgotten_when_nothing_is_repeated_any_more():
     one = drafting("ABCDEFGABC", 50)
     postprocess.accept(one, tokens("Z"))
-    postprocess.draft(one, tokens("Z"))
+    postprocess.draft(one)
     assert one.progress.draft == ()
 
 
 def test_without_a_lookup_nothing_is_drafted():
     one = request()
-    postprocess.draft(one, tokens("ABCABCABC"))
+    postprocess.draft(one)
     assert one.progress.draft == ()
 
 
@@ -150,7 +150,7 @@ def test_what_nobody_streams_is_not_delivered_piece_by_piece():
 def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
     one = request()
     one.lookup = DraftLookup(limit=4)
-    one.lookup.extend(tokens("ABCDEFGABC"))
+    one.progress.context += tokens("ABCDEFGABC")
     one.constraint = SimpleNamespace(allowed=None, legal=lambda draft: draft[:2])
-    postprocess.draft(one, ())
+    postprocess.draft(one)
     assert one.progress.draft == tuple(tokens("DE"))

@@ -28,49 +28,6 @@ def request(model, prompt):
     return Request(asked, StreamDecoder(model.tokenizer))
 
 
-@pytest.mark.long
-def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny_model, rng):
-    def play(runner):
-        one, other = (request(tiny_model, text(rng, 10)) for _ in range(2))
-        for each in (one, other):
-            assert runner.kv_store.take(each)
-            (made,) = collect(runner.read(each), runner.device)
-            each.progress.context.extend(made.tokens)
-            runner.learn(each)
-        seen = [runner.follows((one,))]
-        flight = runner.step((one,))
-        seen += [runner.follows((one,)), runner.follows((one, other)), runner.follows((other,))]
-        (made,) = collect(flight, runner.device)
-        one.progress.context.extend(made.tokens)
-        runner.learn(one)
-        seen.append(runner.follows((one,)))
-        # It loses its memory, and reads again: what stands on the device is not its newest token any more.
-        runner.kv_store.held.drop(one.on_device.resident)
-        one.on_device.resident = None
-        assert runner.kv_store.take(one)
-        collect(runner.read(one), runner.device)
-        seen.append(runner.follows((one,)))
-        for each in (one, other):
-            runner.kv_store.release(each)
-        return seen
-
-    assert on_owner(play) == [False, True, False, False, True, False]
-
-
-def test_prompt_tokens_are_counted_once_however_far_ahead_steps_are(on_owner, tiny_model, rng):
-    def play(runner):
-        one = request(tiny_model, text(rng, 1))
-        assert runner.kv_store.take(one)
-        before = runner._metrics.prefilled_tokens
-        flights = [runner.step((one,)), runner.step((one,))]
-        for flight in flights:
-            collect(flight, runner.device)
-        runner.kv_store.release(one)
-        return runner._metrics.prefilled_tokens - before
-
-    assert on_owner(play) == 1
-
-
 def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, monkeypatch):
     """A snapshot is a copy, which somebody who waits for a first token would wait for too."""
 
@@ -79,7 +36,7 @@ def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, mo
         monkeypatch.setattr(runner, "run", lambda key, *given: (done.append(key[0]), run(key, *given))[1])
         monkeypatch.setattr(runner.kv_store, "keep", lambda kept: (done.append("keep"), keep(kept))[1])
         one = request(tiny_model, text(rng, 30))
-        assert runner.kv_store.take(one)
+        assert runner.kv_store.take(one, runner.kv_store.plan(one))
         collect(runner.read(one), runner.device)
         runner.kv_store.release(one)
         return done

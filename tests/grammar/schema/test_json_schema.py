@@ -1,4 +1,4 @@
-"""Limits to what one schema may take, where no other limit comes first. What schemas mean: ``test_json_grammar.py``."""
+"""Limits to what one schema may take, where no other limit comes first. What schemas mean: the files beside this."""
 
 from __future__ import annotations
 

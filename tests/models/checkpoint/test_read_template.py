@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_gemma_jax.errors import CorruptCheckpointError
-from langchain_gemma_jax.models.checkpoint.read_template import read_template
+from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in, read_template
 
 
 def write(folder, **config):
@@ -36,3 +36,11 @@ def test_what_is_none(tmp_path):
     (tmp_path / "chat_template.jinja").write_bytes(b"\xff")
     with pytest.raises(CorruptCheckpointError, match="UTF-8"):
         read_template(tmp_path)
+
+
+def test_images_apart_are_seen_in_a_template_that_can_be_read(tmp_path):
+    assert not images_apart_in(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text(r"{{- '\n\n<|image|>\n\n' -}}")
+    assert images_apart_in(tmp_path)
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff")  # whoever asks for the template itself is told
+    assert not images_apart_in(tmp_path)

@@ -8,18 +8,8 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Layout,
 from tests.parity.tiny import small
 
 MATRICES = (
-    "embed",
-    "head",
-    "ple_embed",
-    "ple_in",
-    "qkv",
-    "attn_out",
-    "gate_up",
-    "down",
-    "router",
-    "ple_gate",
-    "ple_out",
-)
+    "embed", "head", "ple_embed", "ple_in", "qkv", "attn_out", "gate_up", "down", "router", "ple_gate", "ple_out",
+)  # fmt: skip
 
 
 def shapes(name, **changes):

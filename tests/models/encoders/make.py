@@ -164,3 +164,15 @@ def metadata(name: str, tensors: Mapping[str, np.ndarray]) -> dict[str, object]:
             "clip.audio.num_mel_bins": 128,
         }
     return found
+
+
+GEMMA3 = "gemma-3-4b-vision"
+
+
+def write(folder, name=GEMMA3, kind="F32", change=None, *, marks=True):
+    """Write both files of a model, and return the text's."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "tiny-Q8_0.gguf"
+    write_text(path, name, marks=marks)
+    write_encoders(folder / f"mmproj-tiny-{kind}.gguf", name, kind=kind, change=change)
+    return path

@@ -11,7 +11,7 @@ from langchain_gemma_jax.media.medium import Picture
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.loading.load import load
 from tests.models.checkpoint.official.test_orbax import flat, nested, save_to, under_params
-from tests.models.vision.test_soft_tokens import BAR, apart, encoding, soft_tokens
+from tests.models.vision.soft_tokens import BAR, apart, encoding, soft_tokens
 from tests.parity.media_models import MODELS, PIXELS_OF, media_tensor, picture, plain_name
 from tests.seeing_folder import golden
 from tests.tiny_gemma import tiny_gemma

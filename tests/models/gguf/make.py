@@ -313,3 +313,15 @@ def small_tokenizer(*more: str) -> Callable[[gguf.GGUFWriter], None]:
     model = {"type": "BPE", "vocab": vocabulary, "merges": [["a", "b"]], "byte_fallback": True, "unk_token": "<unk>"}
     added = [{"id": vocabulary[name], "content": name, "special": True, **matching} for name in special]
     return merges_tokenizer({"added_tokens": added, "model": model})
+
+
+def file_of(path, architecture="gemma3", config="gemma3", kind="Q8_0", change=lambda writer: None, **options):
+    """Write a file whose metadata or tensors are changed, and return its path."""
+
+    def more(writer):
+        writer.kv_data[0].pop("general.architecture")
+        writer.add_string("general.architecture", architecture)
+        change(writer)
+
+    write(path, CONFIGS[config], of_one_kind(kind), more=more, **options)
+    return path

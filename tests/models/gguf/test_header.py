@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 import struct
 import tracemalloc
-from pathlib import Path
 
-import gguf
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.errors import (
-    CheckpointNotFoundError,
-    ConfigError,
-    CorruptCheckpointError,
-    TensorMismatchError,
-    UnsafeCheckpointError,
-    UnsupportedModelError,
-)
+from langchain_gemma_jax.errors import CorruptCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.gguf import header
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
-from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.header import Strings
-from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
-from langchain_gemma_jax.models.loading.load import load
-from tests.models.damage import MOST_BYTES, check_damaged
-from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
+from langchain_gemma_jax.models.gguf.opening import open_gguf
+from tests.models.damage import MOST_BYTES
 
 CODES = {int: "<Q", float: "<f", bool: "<?"}
 
@@ -94,14 +81,6 @@ BAD = {
 }  # fmt: skip
 
 
-def opened(path):
-    """Everything that is done with a file before its weights are read."""
-    model = open_gguf(path)
-    with model.checkpoint.tensors:
-        gguf_tokenizer(model.metadata, path)
-        sampling_defaults(model.metadata)
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_said(tmp_path, case):
     content, says = BAD[case]
@@ -164,58 +143,6 @@ def test_lists_of_any_strings_are_read_as_they_are(tmp_path, monkeypatch):
             assert (len(found), found.all()) == (len(wanted), wanted), seed
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    """A tiny model in a file, and where its header ends."""
-    path = tmp_path_factory.mktemp("sound") / "x.gguf"
-    config = CONFIGS["gemma4, per-layer inputs and shared KV"]
-    write(path, config, of_one_kind("Q4_0"), tokenizer=small_tokenizer())
-    opened(path)
-    with open_source(path) as source:
-        head = min(each.begin for each in source.header.tensors.values())
-    return path.read_bytes(), head
-
-
-def mutated(content: bytes, head: int, rng: random.Random) -> bytes:
-    """The file with something wrong in its header, or cut off anywhere."""
-    found = bytearray(content)
-    for _ in range(rng.choice((1, 1, 1, 3))):
-        at = rng.randrange(head)
-        kind = rng.randrange(7)
-        if kind == 0:
-            found[at] = rng.randrange(256)
-        elif kind == 1:
-            found[at : at + 8] = struct.pack("<Q", rng.choice((0, 1, 1 << 31, 1 << 32, BIG, 1 << 63, (1 << 64) - 1)))
-        elif kind == 2:
-            found[at : at + 4] = struct.pack("<I", rng.choice((0, 1, 4, 7, 8, 9, 13, 255, 0xFFFFFFFF)))
-        elif kind == 3:
-            del found[at : at + rng.choice((1, 8, 64))]
-        elif kind == 4:
-            found[at:at] = rng.randbytes(rng.choice((1, 8, 64)))
-        elif kind == 5:
-            other = rng.randrange(head)
-            found[at : at + 16] = found[other : other + 16]
-        else:
-            del found[rng.choice((at, len(found) - 1, rng.randrange(len(found)))) :]
-            break
-    return bytes(found)
-
-
-def check_mutations(path, sound, seeds):
-    check_damaged(seeds, lambda rng: path.write_bytes(mutated(*sound, rng)), lambda: opened(path))
-
-
-@pytest.mark.long
-def test_mutations_are_typed_errors(tmp_path, sound):
-    check_mutations(tmp_path / "x.gguf", sound, range(150))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
-def test_two_thousand_mutations_are_typed_errors(tmp_path, sound):
-    check_mutations(tmp_path / "x.gguf", sound, range(150, 2150))
-
-
 def test_a_header_that_never_ends_is_read_no_further_than_a_header_may_go(tmp_path):
     path = tmp_path / "x.gguf"
     start = container([text("a") + struct.pack("<IIQ", 9, 8, BIG)])
@@ -230,206 +157,3 @@ def test_a_header_that_never_ends_is_read_no_further_than_a_header_may_go(tmp_pa
         assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
     finally:
         tracemalloc.stop()
-
-
-# What is in the file beside numbers.
-
-
-def file_of(path, architecture="gemma3", config="gemma3", kind="Q8_0", change=lambda writer: None, **options):
-    def more(writer):
-        writer.kv_data[0].pop("general.architecture")
-        writer.add_string("general.architecture", architecture)
-        change(writer)
-
-    write(path, CONFIGS[config], of_one_kind(kind), more=more, **options)
-    return path
-
-
-@pytest.mark.parametrize("family", ["llama", "qwen3", "gemma3n", "gemma-embedding", "gemma4-assistant", "clip", ""])
-def test_another_family_is_named(tmp_path, family):
-    with pytest.raises(UnsupportedModelError, match=f"found {family!r}"):
-        open_gguf(file_of(tmp_path / "x.gguf", family))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("block_count", None, "expected a value of gemma3.block_count"),
-        ("block_count", 1 << 20, "at most 1000"),
-        ("embedding_length", 0, "hidden_size"),
-        ("attention.head_count", 0, "num_attention_heads"),
-        ("attention.head_count_kv", 3, "a multiple of the key-value heads"),
-        ("attention.value_length", 32, "64, as keys"),
-        ("attention.sliding_window_pattern", [True] * 3, "a list of 2"),
-        ("rope.scaling.type", "yarn", "found 'yarn'"),
-        ("context_length", "many", "expected gemma3.context_length to be int, found 'many'"),
-    ],
-)
-def test_metadata_that_cannot_be(tmp_path, name, value, says):
-    def change(writer):
-        writer.kv_data[0].pop(f"gemma3.{name}", None)
-        add = {int: writer.add_uint32, str: writer.add_string, list: writer.add_array, type(None): lambda *_: None}
-        add[type(value)](f"gemma3.{name}", value)
-
-    with pytest.raises((ConfigError, UnsupportedModelError), match=says):
-        open_gguf(file_of(tmp_path / "x.gguf", change=change))
-
-
-def test_what_old_files_leave_out_is_what_llama_cpp_has_fixed(tmp_path):
-    def change(writer):
-        for name in [name for name in writer.kv_data[0] if "rope" in name or name.endswith("pattern")]:
-            writer.kv_data[0].pop(name)
-
-    def config(architecture):
-        model = open_gguf(file_of(tmp_path / "x.gguf", architecture, architecture, change=change))
-        model.checkpoint.tensors.close()
-        return model.checkpoint.config
-
-    found = config("gemma3").layers
-    assert [one.window for one in found] == [8, 8]  # every sixth is global
-    assert [one.rope.theta for one in found] == [1e4, 1e4]
-    assert [one.window for one in config("gemma2").layers] == [8, None]
-
-
-def test_a_tensor_that_nobody_knows_or_that_is_missing(tmp_path):
-    path = file_of(tmp_path / "x.gguf", change=lambda w: w.add_tensor("blk.0.attn_q.bias", np.zeros(32, np.float32)))
-    with pytest.raises(TensorMismatchError, match=r"also 'blk.0.attn_q.bias'"):
-        open_gguf(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "size", "says"),
-    [
-        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in F32, .*Q4_0, Q4_1, .*Q6_K, found IQ4_NL"),
-        ("blk.0.attn_q.weight", 39, 17, r"'blk.0.attn_q.weight' in .*found MXFP4"),
-        ("blk.0.attn_norm.weight", 8, 34, r"'blk.0.attn_norm.weight' in float32.*found Q8_0"),
-        ("token_embd.weight", None, 0, "expected a tensor 'token_embd.weight'"),
-        ("blk.1.attn_k.weight", None, 0, "expected a tensor 'blk.1.attn_k.weight'"),
-        ("blk.1.attn_k.weight", 0, 4, r"'blk.1.attn_k.weight' of shape \[128, 256\]"),
-    ],
-)
-def test_a_tensor_in_a_format_that_is_not_read_of_another_shape_or_missing(tmp_path, name, number, size, says):
-    def change(writer):
-        add = writer.add_tensor
-
-        def other(given, tensor, raw_dtype=None):
-            if given != name:
-                add(given, tensor, raw_dtype=raw_dtype)
-            elif number == 0:
-                add(given, np.zeros((32, 32), np.float32))
-            elif number is not None:
-                rows = 1 if tensor.ndim < 2 else len(tensor)
-                shape = (8 * size,) if tensor.ndim < 2 else (rows, 8 * size)
-                add(given, np.zeros(shape, np.uint8), raw_dtype=gguf.GGMLQuantizationType(number))
-
-        writer.add_tensor = other
-
-    path = file_of(tmp_path / "x.gguf", change=change, tokenizer=small_tokenizer())
-    with pytest.raises(TensorMismatchError, match=says):
-        load(path, dtype="float32", progress=False)
-
-
-@pytest.mark.parametrize("named", ["x.gguf", "./x.gguf", ".", "", "../x"])
-def test_whatever_a_file_or_a_folder_is_called_by_the_error_names_it(tmp_path, monkeypatch, named):
-    (tmp_path / "x").mkdir()
-    monkeypatch.chdir(tmp_path / "x")
-    path = file_of(tmp_path / "x" / "x.gguf", tokenizer=small_tokenizer())
-    content = path.read_bytes().replace(b"blk.1.attn_k.weight", b"blk.1.attn_X.weight")
-    path.write_bytes(content)
-    with pytest.raises(TensorMismatchError) as error:
-        load(Path(named), dtype="float32", progress=False)
-    assert Path(error.value.path).name in {"x", "x.gguf"}
-    assert Path(error.value.path).exists()
-    assert str(error.value).startswith(f"{error.value.path}: expected the tensors of a gemma3")
-    for nothing in ("", ".", "..", Path()):
-        assert Path(str(TensorMismatchError(nothing, "a", "b")).partition(":")[0]).is_absolute()
-
-
-def test_images_beside_a_text_model_are_passed_over(tmp_path):
-    path = file_of(
-        tmp_path / "x.gguf", change=lambda w: w.add_tensor("v.blk.0.attn_q.weight", np.zeros(32, np.float32))
-    )
-    open_gguf(path).checkpoint.tensors.close()
-
-
-# Shards.
-
-
-def shards(tmp_path, **options):
-    write(tmp_path / "m.gguf", CONFIGS["gemma3"], of_one_kind("Q8_0"), split_max_tensors=9, **options)
-    return sorted(tmp_path.glob("*.gguf"))
-
-
-def test_a_model_in_shards_is_opened_by_any_of_them(tmp_path):
-    whole = file_of(tmp_path / "whole.gguf")
-    with open_source(whole) as source:
-        expected = {name: source.shape(name) for name in source.names()}
-    whole.unlink()
-    paths = shards(tmp_path)
-    assert len(paths) > 2
-    for path in paths:
-        model = open_gguf(path)
-        with model.checkpoint.tensors as source:
-            assert {name: source.shape(name) for name in source.names()} == expected
-    paths[1].rename(tmp_path / "away")
-    with pytest.raises(CheckpointNotFoundError, match=rf"no {re.escape(paths[1].name)}"):
-        open_gguf(paths[0])
-    paths[2].rename(paths[1])
-    (tmp_path / "away").rename(paths[2])
-    with pytest.raises(CorruptCheckpointError, match=r"split\.no"):
-        open_gguf(paths[0])
-
-
-def test_a_link_that_was_named_is_followed_and_one_in_a_shards_place_is_not(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "here").mkdir()
-    whole = file_of(tmp_path / "elsewhere" / "x.gguf")
-    (tmp_path / "here" / "y.gguf").symlink_to(whole)
-    open_gguf(tmp_path / "here" / "y.gguf").checkpoint.tensors.close()
-    whole.unlink()
-    for path in shards(tmp_path / "elsewhere"):
-        (tmp_path / "here" / path.name).symlink_to(path)
-    with pytest.raises(UnsafeCheckpointError, match="a link to"):
-        open_gguf(min((tmp_path / "here").glob("m-*.gguf")))
-    with pytest.raises(CheckpointNotFoundError):
-        open_gguf(tmp_path / "here" / "gone.gguf")
-
-
-def test_a_shard_by_another_name_is_no_model(tmp_path):
-    first = shards(tmp_path)[0]
-    first.rename(tmp_path / "model.gguf")
-    with pytest.raises(CorruptCheckpointError, match=r"split\.count"):
-        open_gguf(tmp_path / "model.gguf")
-
-
-def test_a_cut_off_file_is_said_to_be_incomplete(tmp_path):
-    path = file_of(tmp_path / "x.gguf")
-    content = path.read_bytes()
-    path.write_bytes(content[:-33])
-    with pytest.raises(CorruptCheckpointError, match="incomplete"):
-        open_gguf(path)
-
-
-# The chat format.
-
-
-@pytest.mark.parametrize(
-    ("template", "tokens", "spoken"),
-    [
-        ("{{ bos_token }}<start_of_turn>user", ["<start_of_turn>"], "gemma"),
-        (
-            "<start_of_turn>developer <start_function_call>",
-            ["<start_of_turn>", "<start_function_call>"],
-            "function_gemma",
-        ),
-        ("<|turn>user", ["<|turn>", "<start_of_turn>", "<start_function_call>"], "gemma4"),
-        ("<|turn>user", ["<start_of_turn>"], None),
-        ("{% for i in range(10**9) %}{{ ().__class__ }}{% endfor %}", ["<start_of_turn>"], None),
-        (None, ["<start_of_turn>"], None),
-    ],
-)
-def test_the_template_says_which_format_and_is_never_run(tmp_path, template, tokens, spoken):
-    add = (lambda _: None) if template is None else (lambda writer: writer.add_chat_template(template))
-    model = open_gguf(file_of(tmp_path / "x.gguf", change=add))
-    with model.checkpoint.tensors:
-        assert model.chat_format(tokens).name == spoken

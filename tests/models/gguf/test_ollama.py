@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import pytest
@@ -20,36 +19,7 @@ from langchain_gemma_jax.models.loading.load import load
 from tests.models.encoders.make import write_encoders, write_text
 from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
-KIND = "application/vnd.ollama.image."
 PARAMS = {"temperature": 0.7, "top_k": 64, "top_p": 0.95, "stop": ["<end_of_turn>"], "num_ctx": 4096}
-
-
-class Store:
-    """A store as Ollama keeps it."""
-
-    def __init__(self, root):
-        self.root = root
-        (root / "blobs").mkdir(parents=True)
-
-    def blob(self, content: bytes):
-        digest = hashlib.sha256(content).hexdigest()
-        (self.root / "blobs" / f"sha256-{digest}").write_bytes(content)
-        return {"digest": f"sha256:{digest}", "size": len(content)}
-
-    def add(self, where: str, model: bytes, **others: bytes):
-        layers = [{"mediaType": f"{KIND}model", **self.blob(model)}]
-        layers += [{"mediaType": f"{KIND}{name}", **self.blob(content)} for name, content in others.items()]
-        path = self.root / "manifests" / where
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"schemaVersion": 2, "layers": layers}))
-        return path, self.root / "blobs" / layers[0]["digest"].replace(":", "-")
-
-
-@pytest.fixture
-def ollama(tmp_path, monkeypatch):
-    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "store"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return Store(tmp_path / "store")
 
 
 def test_a_model_of_ollamas_is_loaded_with_its_own_parameters(ollama, tmp_path):
@@ -147,13 +117,3 @@ def test_a_store_that_cannot_be_read(ollama, monkeypatch):
     with pytest.raises(CheckpointError, match=r"Permission denied.*may belong to another user"):
         find_ollama("ollama:gemma3:4b")
     assert blob.exists()
-
-
-def test_other_programs_files_are_listed(ollama, monkeypatch, tmp_path):
-    folder = tmp_path / "llama"
-    for name in ("a-Q8_0.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf", "mmproj-a.gguf", "c.safetensors"):
-        (folder / "deeper").mkdir(parents=True, exist_ok=True)
-        (folder / "deeper" / name).write_bytes(b"12345")
-    monkeypatch.setenv("LLAMA_CACHE", str(folder))
-    found = [(each.path.name, each.nbytes) for each in local_files() if each.program == "llama.cpp"]
-    assert found == [("a-Q8_0.gguf", 5), ("b-00001-of-00002.gguf", 10)]

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,47 +17,26 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from safetensors.numpy import save
 
 from langchain_gemma_jax.errors import (
     CheckpointNotFoundError,
-    CorruptCheckpointError,
-    GatedModelError,
     HubError,
-    InputError,
-    ModelNotOnHubError,
     OfflineError,
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.hub import download as hub_module
 from langchain_gemma_jax.models.hub.download import download
-from langchain_gemma_jax.models.hub.hub_request import make_request
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.hub_server import HubServer
+from tests.models.hub.hub_files import FILES, TOKEN, WEIGHTS, blobs, file_request, held, weights
 from tests.tiny_embedder import tiny_embedder
 from tests.tiny_gemma import tiny_gemma, tiny_tensors
 
 ROOT = Path(__file__).parents[3]
-TOKEN = "hf_CanaryThatMustNeverBeShown"
 
 
-def weights(seed=0, size=100):
-    return save({"model.norm.weight": np.random.default_rng(seed).normal(size=size).astype(np.float32)})
-
-
-WEIGHTS = weights()
-FILES = {
-    "chat_template.jinja": b"{{ x }}",
-    "config.json": b'{"model_type": "gemma3_text"}',
-    "generation_config.json": b"{}",
-    "model.safetensors": WEIGHTS,
-    "tokenizer.json": b'{"version": "1.0"}',
-    "tokenizer_config.json": b'{"a": 1}',
-}
 UNWANTED = {
     ".gitattributes": b"x",
     "README.md": b"# A model",
@@ -70,40 +48,6 @@ UNWANTED = {
     "optimizer.pt": b"pickle",
     "pytorch_model.bin": b"pickle",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _connections():
-    """Closes those that the client keeps for later: their servers are gone."""
-    from huggingface_hub import close_session
-
-    yield
-    close_session()
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A Hub and an empty cache, which the environment names."""
-    with HubServer() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-        yield server
-
-
-@pytest.fixture
-def pauses(monkeypatch):
-    """The pauses that were made between attempts. None of them takes any time."""
-    made = []
-    monkeypatch.setattr(time, "sleep", made.append)
-    return made
-
-
-def held(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def blobs(tmp_path):
-    return sorted(path.name for path in tmp_path.glob("cache/models--*/blobs/*"))
 
 
 # What is fetched.
@@ -204,85 +148,6 @@ def test_what_a_new_commit_shares_with_the_old_is_not_fetched_again(hub):
     assert held(old) == FILES
 
 
-# Ids, revisions and tokens that cannot be.
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "",
-        "gemma",
-        "org/",
-        "/name",
-        "org/a/b",
-        "./gemma",
-        "/models/gemma",
-        "org\\name",
-        "org/na me",
-        "org/näme",
-        "org/name\n",
-        "org/../etc",
-        "org/a--b",
-        "org/a..b",
-        "org/.name",
-        "org/name-",
-        "org/name.git",
-        "org/" + "x" * 97,
-        "https://huggingface.co/org/name",
-        Path("org/name"),
-        None,
-    ],
-)
-def test_what_cannot_be_an_id_is_refused_before_any_request(hub, wrong):
-    with pytest.raises(InputError, match=r"organisation/name.*google/gemma-3-1b-it") as caught:
-        download(wrong)
-    assert repr(wrong) in str(caught.value)
-    assert hub.requests() == []
-
-
-@given(st.from_regex(r"[\w.-]{1,20}/[\w.-]{1,20}", fullmatch=True))
-def test_an_id_that_is_let_through_is_one_for_huggingface_hub_too(model_id):
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        make_request(model_id, None, None)
-    except InputError:
-        return
-    validate_repo_id(model_id)
-
-
-@pytest.mark.parametrize(
-    "wrong", ["", "../../x", "/main", "-x", "a b", "main\n", "a..b", "a//b", "a/", ".hidden", "a/.b", "v1^", "a:b", 7]
-)
-def test_what_cannot_be_a_revision_is_refused_before_any_request(hub, wrong):
-    with pytest.raises(InputError, match=r"revision: expected a branch, a tag or a commit"):
-        download("org/model", revision=wrong)
-    assert hub.requests() == []
-
-
-@pytest.mark.parametrize("wrong", ["", " ", f"{TOKEN} b", f"{TOKEN}\nx", f"{TOKEN}é", f"{TOKEN}\0"])
-def test_what_cannot_be_a_token_is_refused_and_not_shown(hub, wrong):
-    with pytest.raises(InputError, match="token: expected") as caught:
-        download("org/model", token=wrong)
-    assert "Canary" not in str(caught.value)
-    assert hub.requests() == []
-
-
-@pytest.mark.parametrize("wrong", [f"{TOKEN} b", f"{TOKEN}é"])
-def test_what_cannot_be_a_token_is_refused_in_the_environment_too(hub, monkeypatch, wrong):
-    monkeypatch.setenv("HF_TOKEN", wrong)
-    with pytest.raises(InputError, match="token: expected") as caught:
-        download("org/model")
-    assert "Canary" not in str(caught.value)
-    assert hub.requests() == []
-
-
-def test_an_endpoint_that_is_no_url_is_refused(hub, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", "localhost:8000")
-    with pytest.raises(InputError, match=r"HF_ENDPOINT: expected a URL such as https://huggingface\.co"):
-        download("org/model")
-
-
 # Revisions.
 
 
@@ -294,22 +159,6 @@ def test_a_branch_a_tag_and_a_commit_are_found(hub):
     assert download("org/model", revision="v1").name == old
     assert download("org/model", revision=new).name == new
     assert held(download("org/model", revision="refs/pr/1")) == FILES
-
-
-@pytest.mark.parametrize("revision", ["v2", "0" * 40])
-def test_an_unknown_revision_is_named(hub, revision):
-    hub.add("org/model", FILES)
-    with pytest.raises(ModelNotOnHubError, match=rf"org/model has no revision '{revision}' on {hub.url}"):
-        download("org/model", revision=revision)
-
-
-@pytest.mark.parametrize("token", [None, TOKEN])
-def test_an_unknown_id_is_named(hub, token):
-    hub.known_tokens.add(TOKEN)
-    with pytest.raises(ModelNotOnHubError, match=rf"There is no model 'org/modle' on {hub.url}; or it is private") as e:
-        download("org/modle", token=token)
-    assert ("no token was sent" in str(e.value)) == (token is None)
-    assert "Canary" not in str(e.value)
 
 
 def test_a_commit_that_is_complete_in_the_cache_needs_no_network(hub):
@@ -381,39 +230,6 @@ def test_the_argument_beats_the_environment(hub, monkeypatch):
     hub.add("org/model", FILES, gated=True, tokens=(TOKEN,))
     monkeypatch.setenv("HF_TOKEN", "hf_another")
     assert held(download("org/model", token=TOKEN)) == FILES
-
-
-@pytest.mark.parametrize(
-    ("token", "story"),
-    [
-        (None, "no token was sent"),
-        (TOKEN, "the token that was sent gives no access"),
-        ("hf_Canary2", "gives no access"),
-    ],
-)
-def test_a_gate_says_how_to_open_it(hub, token, story):
-    hub.add("org/model", FILES, gated=True, tokens=("hf_of_somebody_else",))
-    hub.known_tokens.add(TOKEN)  # a good token, of somebody who has not accepted; the third is no token at all
-    with pytest.raises(GatedModelError) as caught:
-        download("org/model", token=token)
-    said = str(caught.value)
-    assert story in said
-    assert f"{hub.url}/org/model\n" in said
-    assert all(way in said for way in ("token=", "HF_TOKEN", "hf auth login", f"{hub.url}/settings/tokens"))
-    assert "Canary" not in said
-    assert "Canary" not in repr(caught.value.__cause__)
-
-
-def test_a_password_in_the_endpoint_is_not_shown(hub, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", hub.url.replace("//", "//user:Canary@"))
-    with pytest.raises(ModelNotOnHubError) as caught:
-        download("org/model")
-    assert hub.url in str(caught.value)
-    assert "Canary" not in str(caught.value)
-
-
-def test_a_token_is_not_in_the_request_s_text():
-    assert "Canary" not in repr(make_request("org/model", None, TOKEN))
 
 
 # No network.
@@ -532,52 +348,6 @@ def test_without_network_half_a_copy_of_another_program_is_not_used(hub, copy_of
         download("org/model")
 
 
-def test_a_hub_that_stumbles_is_asked_again(hub, pauses):
-    hub.add("org/model", FILES)
-    hub.fail("/api/", times=2, status=503)
-    hub.fail("HEAD /org/model/resolve/", times=2, status=500)
-    assert held(download("org/model")) == FILES
-    assert pauses[:2] == [1.0, 3.0]
-
-
-def test_an_answer_that_makes_no_sense_is_an_error_of_the_hub(hub):
-    hub.add("org/model", FILES)
-    hub.fail("/api/", times=9, status=418)
-    with pytest.raises(HubError, match=r"refused the request \(HTTP 418\)"):
-        download("org/model")
-
-
-def test_a_model_that_was_disabled_is_said_to_be_so(hub):
-    hub.add("org/model", FILES)
-    hub.fail("/api/", status=403, message="Access to this resource is disabled.")
-    with pytest.raises(ModelNotOnHubError, match="org/model was disabled"):
-        download("org/model")
-
-
-def test_a_mirror_that_leaves_out_what_is_needed_is_blamed(hub):
-    hub.add("org/model", FILES)
-    hub.fail("HEAD /org/model/resolve/", times=99, without="X-Repo-Commit")
-    with pytest.raises(HubError, match=rf"{hub.url} does not answer as a Hub does. Check HF_ENDPOINT"):
-        download("org/model")
-
-
-def test_an_offline_switch_that_was_on_at_import_is_named(hub, monkeypatch):
-    from huggingface_hub import constants
-
-    hub.add("org/model", FILES)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(OfflineError, match="HF_HUB_OFFLINE was set when huggingface_hub was imported"):
-        download("org/model")
-    assert hub.requests() == []
-
-
-def test_a_hub_that_falls_silent_after_the_list_is_no_network(hub, pauses):
-    hub.add("org/model", FILES)
-    hub.fail("/tree/", times=9, status=503)
-    with pytest.raises(OfflineError, match=r"HTTP 503"):
-        download("org/model")
-
-
 def test_files_that_never_came_are_noticed(hub, pauses):
     """huggingface_hub gives the folder as it is when it cannot ask what should be in it."""
     commit = hub.add("org/model", FILES)
@@ -592,10 +362,6 @@ def test_files_that_never_came_are_noticed(hub, pauses):
 
 
 # Transfers that go wrong.
-
-
-def file_request(method, commit, name="model.safetensors"):
-    return f"{method} /org/model/resolve/{commit}/{name}"
 
 
 def test_a_connection_that_breaks_is_taken_up_where_it_broke(hub, pauses):
@@ -619,23 +385,6 @@ def test_a_transfer_that_fails_keeps_the_files_that_are_whole_and_no_part_of_ano
     hub.forget_requests()
     assert held(download("org/model")) == FILES
     assert [seen.path for seen in hub.requests("GET /org/model/resolve/")] == [file_request("", commit).strip()]
-
-
-@pytest.mark.parametrize("body", [WEIGHTS[:-1], WEIGHTS + b"x", b""])
-@pytest.mark.parametrize("liar", ["the transfer", "the announcement too"])
-def test_a_file_of_another_size_is_not_taken_for_the_file(hub, tmp_path, body, liar):
-    commit = hub.add("org/model", FILES)
-    if liar == "the announcement too":
-        hub.fail(file_request("HEAD", commit), body=body)
-    hub.fail(file_request("GET", commit), body=body)
-    with pytest.raises(CorruptCheckpointError, match=rf"expected .*the Hub announced.*{len(body)}") as e:
-        download("org/model")
-    assert "\n" not in str(e.value)
-    assert ".." not in str(e.value)
-    assert len(blobs(tmp_path)) < len(FILES)  # others that were under way may be missing
-    assert body not in [path.read_bytes() for path in tmp_path.glob("cache/models--*/blobs/*")]
-    hub.faults.clear()
-    assert held(download("org/model")) == FILES
 
 
 def test_a_cached_file_that_lost_its_end_is_fetched_again(hub):
@@ -680,14 +429,6 @@ def test_what_is_cached_already_needs_no_room(hub, monkeypatch):
 def test_room_is_told_in_gigabytes_where_it_is_much(hub, monkeypatch):
     assert hub_module._size(54_857_000_000) == "54.9 GB"
     assert hub_module._size(999_999_999) == "999,999,999 bytes"
-
-
-def test_a_cache_that_cannot_be_written_is_named(hub, monkeypatch, tmp_path):
-    hub.add("org/model", FILES)
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(HubError, match=r"file/cache, cannot be used: Not a directory.*HF_HUB_CACHE"):
-        download("org/model")
 
 
 @pytest.mark.long

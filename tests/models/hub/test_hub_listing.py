@@ -6,13 +6,11 @@ import json
 import logging
 import random
 import shutil
-import time
 
 import pytest
 
 from langchain_gemma_jax.errors import GemmaJaxError, OfflineError
 from langchain_gemma_jax.models.hub.download import download
-from tests.hub_server import HubServer
 
 FILES = {
     "config.json": b"{}",
@@ -27,15 +25,6 @@ FIELDS = (
     *("siblings", "sha", "lastModified", "createdAt", "cardData", "config", "safetensors", "tags", "gated", "private"),
     *("spaces", "model-index", "transformersInfo", "gguf", "usedStorage", "lfs", "blobId", "size", "rfilename", "id"),
 )
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    with HubServer() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-        yield server
 
 
 def listing(commit):
@@ -87,7 +76,7 @@ def mutated(value, chance):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 4000), marks=pytest.mark.slow)])
-def test_a_listing_that_is_malformed_is_an_error_of_this_package(hub, tmp_path, seeds, caplog):
+def test_a_listing_that_is_malformed_is_an_error_of_this_package(hub, pauses, tmp_path, seeds, caplog):
     caplog.set_level(logging.CRITICAL)  # huggingface_hub has words about cards
     sound, messages = listing(hub.add("org/model", FILES)), []
     for seed in seeds:
@@ -110,7 +99,7 @@ def test_a_listing_that_is_malformed_is_an_error_of_this_package(hub, tmp_path, 
     ]
     + [(name, 7) for name in NO_NAMES if name in {"", "nul\0", "\ud800.safetensors", "a\nb", "..\\up.safetensors"}],
 )
-def test_what_is_no_file_spoils_the_list_and_nothing_is_fetched(hub, name, size):
+def test_what_is_no_file_spoils_the_list_and_nothing_is_fetched(hub, pauses, name, size):
     sound = listing(hub.add("org/model", FILES))
     sound["siblings"].append({"rfilename": name, "size": size})
     hub.fail("GET /api/models/org/model/revision", 9, body=json.dumps(sound).encode())

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-import tokenizers
 
 from langchain_gemma_jax.errors import (
     ConfigError,
@@ -20,6 +19,7 @@ from langchain_gemma_jax.models.configuration.catalog import known
 from langchain_gemma_jax.models.loading.from_gemma import from_gemma
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from tests.models.loading.tiny_folder import write_tokenizer
 
 SAFE = Recipe(dtype="float32")
 
@@ -56,14 +56,7 @@ def tree(gemma3, official_tree):
 
 @pytest.fixture
 def tokenizer_folder(tmp_path):
-    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581"]
-    vocabulary = {piece: index for index, piece in enumerate(pieces)}
-    library = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
-    library.normalizer = tokenizers.normalizers.Replace(" ", "\u2581")
-    decoders = tokenizers.decoders
-    library.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
-    library.add_special_tokens(pieces[:4])
-    library.save(str(tmp_path / "tokenizer.json"))
+    write_tokenizer(tmp_path)
     return tmp_path
 
 

@@ -7,11 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import LayerConfig, ModelConfig, Rope
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.seams.params import assemble, leaves
 
 CONFIG = ModelConfig(
     generation="gemma",
@@ -30,19 +28,6 @@ def make():
 
     params = {"embed": array(8, 4), "layers": [{"down": array(4, 4), "scale": array()}, {"down": array(4, 4)}]}
     return Model(Gemma(CONFIG), params, tokenizer=None, recipe=None, name="tiny")
-
-
-def test_leaves_are_every_array():
-    assert [array.shape for array in leaves(make().params)] == [(8, 4), (4, 4), (), (4, 4)]
-
-
-def test_a_tree_is_assembled_in_the_order_of_its_shapes():
-    config = CONFIG.replace(layers=CONFIG.layers * 12, qk_norm=True)
-    paths = [path for path, _ in walk(abstract(config))]
-    tree = assemble((path, path) for path in paths)
-    assert list(leaves(tree)) == paths
-    assert [*tree] == [*abstract(config)]
-    assert tree["layers"][11]["q_norm"] == ("layers", 11, "q_norm")
 
 
 def test_nbytes_are_the_weights_and_stay_known_after_close():

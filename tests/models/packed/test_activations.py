@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.executables import fingerprint
-from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.loading.asked_storage import BY_KERNEL
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.recipes import BetweenForm, Recipe
-from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.weights import PLAIN
 from tests.kernels.made_up_matrices import library, product, variants
@@ -83,60 +76,6 @@ def test_a_long_chunk_gives_what_one_row_gives():
     np.testing.assert_allclose(whole, by_xla, rtol=1e-5, atol=1e-5 * np.abs(few).max())
     exact = BlockMatrix(matrix.parts, "Q8_0", "float32").product(jnp.asarray(x), PLAIN)
     assert 1e-3 < np.abs(whole - exact).max() / np.abs(exact).max() < 2e-2
-
-
-@pytest.mark.parametrize(
-    ("forms", "asked", "found"),
-    [
-        (KERNEL, None, "int8"),
-        (DEFAULT, None, "float32"),
-        (KERNEL, "float32", "float32"),
-        (DEFAULT, "int8", "int8"),
-    ],
-)
-def test_they_are_rounded_where_kernels_are_faster_so_or_where_it_is_asked_for(monkeypatch, forms, asked, found):
-    monkeypatch.setattr(choose_forms, "_chosen", {"cpu": forms})
-    names = set()
-    with load("sprout-s", weights="int8", activations=asked, dtype="float32", progress=False) as model:
-        storage = model.recipe.storage
-        assert storage.forms.activations == found
-        assert {w.forms.activations for w in jax.tree.leaves(model.params, is_leaf=is_blocks) if is_blocks(w)} == {
-            found
-        }
-        assert (model.recipe.attention == BY_KERNEL) or (forms, found) != (KERNEL, "int8"), "other bits in long chunks"
-        names.add(fingerprint.family(Shape(model.architecture, model.recipe, 320, 64, 1), model.placement))
-    with load("sprout-s", recipe=model.recipe, activations="float32", progress=False) as again:
-        assert again.recipe.storage.forms.activations == "float32"
-        names.add(fingerprint.family(Shape(again.architecture, again.recipe, 320, 64, 1), again.placement))
-    assert len(names) == (1 if found == "float32" else 2), "one name for two programs, or the other way round"
-
-
-def is_blocks(weight: object) -> bool:
-    return isinstance(weight, BlockMatrix)
-
-
-def test_what_cannot_be_is_said():
-    with pytest.raises(InputError, match="activations: expected one of float32, int8 or None, found 'int4'"):
-        load("sprout-s", activations="int4", progress=False)
-    with pytest.raises(
-        InputError, match=r"activations='int8' is for packed weights, and these are dense.*weights=\"int8\""
-    ):
-        load("sprout-s", activations="int8", progress=False)
-    with load("sprout-s", activations="float32", progress=False) as model:
-        assert not any(map(is_blocks, jax.tree.leaves(model.params, is_leaf=is_blocks)))
-
-
-def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
-    monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
-    for recipe, unasked in (
-        (Recipe("float32"), "float32"),
-        (Recipe("float32", attention=BY_KERNEL), "float32"),
-        (Recipe("float32", attention=BY_KERNEL, between=BetweenForm.KERNEL), "int8"),
-    ):
-        for asked, found in ((None, unasked), ("int8", "int8")):
-            with load("sprout-s", weights="int8", activations=asked, recipe=recipe, progress=False) as model:
-                assert model.recipe.storage.forms.activations == found
-                assert replace(model.recipe, storage=recipe.storage) == recipe
 
 
 @pytest.mark.long

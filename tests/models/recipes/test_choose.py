@@ -9,16 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax.kernels.library import Kernels
-from langchain_gemma_jax.models.recipes import (
-    Attention,
-    AttentionForm,
-    BetweenForm,
-    Form,
-    Plan,
-    Recipe,
-    choose_recipe,
-    store,
-)
+from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe, store
+from langchain_gemma_jax.models.recipes.choose import choose_recipe
 from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 

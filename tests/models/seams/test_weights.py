@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.configuration.abstract import total_bytes as dense_bytes
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
@@ -19,7 +19,7 @@ from langchain_gemma_jax.models.recipes import Form, Plan, Recipe
 from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.linear import linear
 from langchain_gemma_jax.models.seams.params import leaves
-from langchain_gemma_jax.models.seams.weights import DENSE, Packed, map_specs, matrix_at, rows_of, total_bytes
+from langchain_gemma_jax.models.seams.weights import DENSE, map_specs, matrix_at, rows_of, total_bytes
 from tests.models.int8 import Int8, Int8Storage, unpacked
 from tests.parity.tiny import small
 
@@ -98,24 +98,3 @@ def test_bytes_are_those_that_are_stored_before_and_after():
     model.close()
     assert all(array.is_deleted() for array in leaves(params))
     assert model.closed
-
-
-@pytest.mark.long
-def test_a_dense_recipe_has_plain_arrays_of_the_shapes_that_abstract_says():
-    config, recipe = small("gemma-4-e2b"), Recipe("bfloat16", Plan(False), TURNED)
-    assert recipe.abstract(config) == abstract(config, "bfloat16", recipe.layout)
-    assert not any(isinstance(leaf, Packed) for leaf in jax.tree.leaves(random_params(config, recipe)))
-
-
-def test_only_matrices_are_packed():
-    for path, spec in walk(abstract(small("gemma-4-26b-a4b"))):
-        found = INT8.abstract(small("gemma-4-26b-a4b"))
-        for step in path:
-            found = found[step]
-        assert isinstance(found, Int8) == (len(spec.shape) > 1)
-
-
-def test_the_cache_has_a_dtype_of_its_own():
-    assert Recipe("float32").kv_dtype == "float32"
-    assert Recipe("float32", cache_dtype="bfloat16").kv_dtype == "bfloat16"
-    assert INT8.kv_dtype == "float32"

@@ -8,18 +8,12 @@ from langchain_gemma_jax.models.tokenizer.control import HTML_TAGS, MARKERS, is_
 
 ODD_MARKERS = [
     *(
-        "<unused0>",
-        "<unused6241>",
-        "[multimodal]",
-        "[toxicity=0]",
-        "[@BOS@]",
-        "<2mass>",
-        "<ctrl99>",
+        "<unused0>", "<unused6241>", "[multimodal]", "[toxicity=0]", "[@BOS@]", "<2mass>", "<ctrl99>",
         "<|new_in_gemma_9|>",
     ),
     *("<table >", "<tables>", "<//table>", "< table>", "<table", "table>", "<TABLE>", "<td/>", "<h7>", "<script>"),
     *("User:", "###", "</tool_call>", "<>", "--", " | ", "\u2581<eos>", "\u200b<eos>", "<eos> "),
-]
+]  # fmt: skip
 TEXT = [
     *("\n\n", "\n" * 31, "\t\t", "  ", " " * 31, "\r\n", "\u3000\u3000", " \n"),
     *("<table>", "</table>", "<h6>", "</blockquote>", "<s>", "</s>", "<code>"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 
@@ -52,31 +50,3 @@ def test_ids_beyond_the_vocabulary_stand_for_nothing(tokenizer):
     for token_id in (tokenizer.vocab_size, tokenizer.vocab_size + 500, -1, -tokenizer.vocab_size, 2**63):
         assert tokenizer.token_bytes(token_id) == b""
         assert tokenizer.decode([token_id, *tokenizer.encode_text("x")], keep_control=True) == "x"
-
-
-def test_ends(gemma, gemma_json):
-    vocabulary = gemma_json["model"]["vocab"]
-    assert (gemma.pad_id, gemma.bos_id) == (0, 2)
-    assert gemma.eos_ids == (1, vocabulary["<end_of_turn>"], vocabulary["<turn|>"])
-    assert gemma.vocab_size == len(vocabulary)
-
-
-def test_a_vocabulary_over_bytes_writes_added_words_as_they_are(byte_level_json, load_content):
-    """In its own pieces ``ü`` is the byte 0xFC."""
-    content = copy.deepcopy(byte_level_json)
-    size = len(content["model"]["vocab"])
-    content["model"]["vocab"] |= {"Zürich": size, "<日本>": size + 1}
-    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    added = [
-        {"id": size, "content": "Zürich", "special": False},
-        {"id": size + 1, "content": "<日本>", "special": True},
-    ]
-    content["added_tokens"] = [token | matching for token in added] + [
-        token | {"id": token["id"] + 2}
-        for token in content["added_tokens"]
-        if token["content"] not in content["model"]["vocab"]
-    ]
-    tokenizer = load_content(content)
-    assert tokenizer.token_bytes(size) == "Zürich".encode()
-    assert tokenizer.encode_text("Zürich") == [size]
-    assert tokenizer.control_id("<日本>") == size + 1

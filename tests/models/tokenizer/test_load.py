@@ -16,7 +16,6 @@ import pytest
 from langchain_gemma_jax.errors import TokenizerError, UnsafeCheckpointError
 from langchain_gemma_jax.models.tokenizer import hf_json, load, load_tokenizer
 from langchain_gemma_jax.models.tokenizer.hf_json import HfJsonTokenizer
-from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
 from langchain_gemma_jax.models.tokenizer.sentencepiece import SentencePieceTokenizer
 
 
@@ -368,19 +367,6 @@ def test_so_is_what_goes_wrong_later(folders, monkeypatch):
     monkeypatch.setattr(tokenizer, "_spell", fail)
     with pytest.raises(TokenizerError, match="RuntimeError: something inside"):
         tokenizer.encode_text("text")
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_ctrl_c_is_not_an_error_of_the_file(tmp_path, error):
-    with pytest.raises(error), only_tokenizer_errors(tmp_path, "a tokenizer"):
-        raise error
-
-
-def test_long_messages_of_a_library_are_cut(tmp_path):
-    with pytest.raises(TokenizerError) as raised, only_tokenizer_errors(tmp_path, "a tokenizer"):
-        raise ValueError("x\n" * 10_000)
-    assert len(raised.value.found) < 250
-    assert "\n" not in raised.value.found
 
 
 def test_the_error_can_be_sent_to_another_process(model):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from langchain_gemma_jax.errors import InputError, InstallationError
+from langchain_gemma_jax.errors import InstallationError
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.torchax import versions
 from langchain_gemma_jax.models.torchax.versions import LIBRARIES, check_versions
@@ -56,20 +54,3 @@ def test_they_are_looked_at_before_a_folder_is(monkeypatch, tmp_path):
     monkeypatch.setattr(versions.check_versions, "__defaults__", ({}.get,))
     with pytest.raises(InstallationError, match="not installed"):
         load(f"torchax:{tmp_path / 'nowhere'}")
-
-
-@pytest.mark.parametrize("option", [{"weights": "int8"}, {"activations": "int8"}])
-def test_options_that_mean_nothing_there_are_refused(option, tmp_path):
-    with pytest.raises(InputError, match=r'a model "torchax:\.\.\." takes none'):
-        load(f"torchax:{tmp_path}", **option)
-
-
-@pytest.mark.long
-def test_nothing_of_torch_is_imported_for_a_gemma():
-    script = (
-        "import sys\nfrom langchain_gemma_jax import ChatGemmaJax\n"
-        "from langchain_gemma_jax.models.loading.load import load\n"
-        "load('sprout-s').close()\nChatGemmaJax(model='torchax:nowhere/none')\n"
-        "found = {'torch', 'transformers', 'torchax'} & set(sys.modules)\nassert not found, found"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError
 from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.loading.load import load, load_again
@@ -173,12 +173,6 @@ def test_a_matrix_whose_parts_are_packed_otherwise_is_refused(tmp_path):
         published.pop(f"{name.removesuffix('weight')}{other}")
     with pytest.raises(TensorMismatchError, match="to be packed alike"):
         load(write(tmp_path / "x", published), progress=False)
-
-
-@pytest.mark.parametrize("method", ["gptq", "awq", None, 5, ["gemma"]])
-def test_every_other_method_is_refused_by_name(tmp_path, method):
-    with pytest.raises(UnsupportedModelError, match=r"compressed-tensors or gemma.*found"):
-        load(write(tmp_path / "x", packed_and_dense()[0], {"quant_method": method}), progress=False)
 
 
 @pytest.mark.long

@@ -1,0 +1,188 @@
+"""The table: a field for each setting. A model of LangChain inherits from the class with the settings that it has.
+
+A field's annotation, default and docstring are the setting's. ``Setting`` beside the annotation has its check and where
+it goes. A field without one is no setting of a call, but of the model alone.
+"""
+
+# The annotations are values, not texts: pydantic evaluates texts again for each class that inherits them.
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from langchain_gemma_jax.dialects import NAMES
+from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, DTYPES, WEIGHTS, HowToLoad
+from langchain_gemma_jax.routing.route import Sizes
+from langchain_gemma_jax.settings import checks
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Facts about a setting that its field does not show."""
+
+    check: checks.Check | None = None  # None: ``Sampling`` checks it
+    _: KW_ONLY
+    other_names: tuple[str, ...] = ()  # which are taken too
+    elsewhere: tuple[str, ...] = ()  # names in other packages, for which this one is suggested
+    unit: str = ""  # of its number, for the command's help
+    sent: bool = True  # to a server, with a call's options; False: it is for this machine, or sent otherwise
+    owned: bool = False  # by whoever runs a server: those who ask may not change it
+
+
+class ModelSettings(BaseModel):
+    """Settings of every model: which one it is, and how it is loaded and kept."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+
+    model: Annotated[
+        str, Setting(checks.model_place, other_names=("model_name", "model_id", "model_path", "repo_id"))
+    ] = Field(default_factory=str)  # for type checkers: __init__ always says which
+    """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
+    "torchax:...", or "auto" with a ``route``. Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m"."""
+    dtype: Annotated[str | None, Setting(checks.one_of(*DTYPES), elsewhere=("torch_dtype",), owned=True)] = None
+    """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
+    weights: Annotated[
+        str | None, Setting(checks.one_of(*WEIGHTS), elsewhere=("quantization", "quantization_config"), owned=True)
+    ] = None
+    """The storage of a dense checkpoint's matrices: "int8" or "int4". None: as they are in its files."""
+    activations: Annotated[str | None, Setting(checks.one_of(*ACTIVATIONS, none="what is fastest"), owned=True)] = None
+    """The activations for packed matrices: "float32" or "int8". None: "int8" where the package's kernels do it."""
+    revision: Annotated[str | None, Setting(checks.text, owned=True)] = None
+    """A branch, tag or commit of the model on the Hub. None: its main branch."""
+    token: SecretStr | None = None
+    """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
+    timeout: Annotated[float | None, Setting(checks.seconds, elsewhere=("request_timeout",), unit="seconds")] = None
+    """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
+    keep_alive: Annotated[float | None, Setting(checks.seconds, unit="seconds", owned=True)] = None
+    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
+
+
+class TextSettings(ModelSettings):
+    """Settings of every model that reads text in a context."""
+
+    devices: Annotated[
+        int | str | None, Setting(checks.device_count, elsewhere=("tensor_parallel_size",), unit="count", owned=True)
+    ] = None
+    """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
+    max_context: Annotated[
+        int | None,
+        Setting(
+            checks.tokens(2, "what the model allows"),
+            other_names=("n_ctx",),  # as llama.cpp's users know it
+            elsewhere=("num_ctx",),
+            unit="tokens",
+        ),
+    ] = None
+    """Tokens of prompt and answer, from 2. Longer prompts are refused. None: what the model allows."""
+    scope: Annotated[str, Setting(checks.text)] = ""
+    """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
+
+
+class DialogueSettings(TextSettings):
+    """Settings of every model that reads conversations."""
+
+    app: Annotated[str, Setting(checks.text)] = ""
+    """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
+    dialect: Annotated[str | None, Setting(checks.one_of(*NAMES))] = None
+    """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
+
+
+class SamplingSettings(BaseModel):
+    """Settings by which tokens are chosen, and an answer ends."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+
+    temperature: Annotated[float | None, Setting()] = None
+    """From 0 to 100: 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
+    settings of sampling that follow: what the checkpoint's authors recommend in its ``generation_config.json``."""
+    top_k: Annotated[int | None, Setting()] = None
+    """Draw from this many of the most likely tokens only. 0: from all of them."""
+    top_p: Annotated[float | None, Setting()] = None
+    """Above 0, up to 1. Draw from the fewest tokens that have this probability together."""
+    min_p: Annotated[float | None, Setting()] = None
+    """From 0 to below 1. Leave out tokens that are less likely than this share of the most likely one's probability."""
+    repetition_penalty: Annotated[float | None, Setting(elsewhere=("repeat_penalty",))] = None
+    """Above 0, up to 100. More than 1 discourages tokens that the prompt or the answer has."""
+    presence_penalty: Annotated[float | None, Setting()] = None
+    """From -100 to 100. Subtracted from the scores of tokens that the answer has."""
+    frequency_penalty: Annotated[float | None, Setting()] = None
+    """From -100 to 100. Subtracted from a token's score once for each time that the answer has it."""
+    logit_bias: Annotated[dict[int, float] | None, Setting()] = None
+    """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
+    seed: Annotated[int | None, Setting()] = None
+    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
+    stop: Annotated[list[str] | None, Setting(elsewhere=("stop_sequences",))] = None
+    """Texts that end the answer and are not part of it, up to 64. They cut no call, and no object held to a schema."""
+    max_tokens: Annotated[
+        int | None, Setting(elsewhere=("max_new_tokens", "max_completion_tokens", "num_predict"), unit="N")
+    ] = None
+    """The most tokens of an answer, thoughts too. What it cuts off is an invalid call or ``CutOffError``. None: until
+    the context is full."""
+
+
+class ChatSettings(DialogueSettings, SamplingSettings):
+    """Settings of a chat model, which has the others too."""
+
+    logprobs: Annotated[bool | None, Setting()] = None
+    """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
+    top_logprobs: Annotated[int | None, Setting()] = None
+    """From 0 to 20. With ``logprobs=True``: report so many of the most likely tokens at each place too."""
+    thinking: Annotated[bool, Setting(checks.truth, elsewhere=("reasoning", "reasoning_effort", "enable_thinking"))] = (
+        False
+    )
+    """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
+    strict: Annotated[bool | None, Setting(checks.truth)] = None
+    """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
+    an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
+    max_soft_tokens: Annotated[int | None, Setting(checks.tokens(1, "what the model's files say"))] = None
+    """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
+    pan_and_scan: Annotated[bool | dict[str, int | float], Setting(checks.scan_limits)] = False
+    """True shows Gemma 3 pieces of long images too; a dictionary does so with limits of its own. See docs/images.md."""
+    media_folders: Annotated[list[str] | None, Setting(checks.folders, sent=False)] = None
+    """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
+    allow_urls: Annotated[bool, Setting(checks.truth, sent=False)] = False
+    """Fetch http and https links to images, sounds and documents, from public addresses alone."""
+    parallel_tool_calls: Annotated[bool, Setting(checks.truth)] = True
+    """Let the model call several tools at once. False ends its answer after the first call."""
+    route: Annotated[Sizes | None, Setting(checks.route)] = None
+    """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
+    session: Annotated[str | None, Setting(checks.text, sent=False)] = None
+    """The conversation's name, for routers in front of servers. None: one is made of its thread, or its beginning."""
+    guards: Annotated[str | dict[str, str] | None, Setting(checks.guard_policies, owned=True)] = None
+    """The policy of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
+    replicas: Annotated[int | str | None, Setting(checks.device_count, unit="count", owned=True)] = None
+    """The number of copies of the model in memory, each on devices of its own, or "auto". None: one."""
+    trust_remote_code: Annotated[bool | None, Setting(checks.truth)] = None
+    """Allow Python files in the folder of a model "torchax:..." to be run. Unless this is True, they are not."""
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        name: fact
+        for name, field in ChatSettings.model_fields.items()
+        for fact in field.metadata
+        if isinstance(fact, Setting)
+    }
+)
+SAMPLED = tuple(field.name for field in fields(Sampling) if field.name in SETTINGS)
+OTHER_NAMES = {other: name for name, setting in SETTINGS.items() for other in setting.other_names}
+
+
+def checked_setting(name: str, value: object) -> object:
+    """Return a setting's value as it is stored.
+
+    Raises:
+        InputError: the value is not possible. The message says which are.
+    """
+    check = SETTINGS[name].check
+    return check(name, value) if check is not None else getattr(Sampling(**{name: value}), name)  # type: ignore[arg-type]
+
+
+def how_to_load(settings: ModelSettings) -> HowToLoad:
+    """Return the settings of loading that a model has, with the Hub's token in plain text if there is one."""
+    named = {each.name: getattr(settings, each.name, None) for each in fields(HowToLoad)}
+    given = {name: value for name, value in named.items() if value is not None}
+    return HowToLoad(**given | ({} if settings.token is None else {"token": settings.token.get_secret_value()}))
