@@ -26,8 +26,6 @@ from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident
 
-KEPT_TABLES = 4  # of rows that may come again, on the device
-
 
 @dataclass
 class KvHoldings:
@@ -52,7 +50,6 @@ class KvHoldings:
 
     def _open_books(self) -> None:
         self._whole, self._local = PageBook(self.shape.pages.whole), PageBook(self.shape.pages.local)
-        self._tables: dict[tuple[object, ...], Tables] = {}
 
     # Bytes.
 
@@ -122,8 +119,8 @@ class KvHoldings:
 
         ``capacity``: the tokens that the global layers' tables reach.
         """
-        key = (count, capacity, *((resident, resident.version) for resident in rows))
-        if (known := self._tables.pop(key, None)) is None:
+
+        def make() -> Tables:
             entries = self.paging.count(capacity)
             whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self.shape.local_entries), np.int32)
             for row, resident in enumerate(rows):
@@ -131,11 +128,11 @@ class KvHoldings:
                 whole[row, :some] = resident.whole[:some]
                 for page in sorted(resident.local):  # of two at one place, the later is in the window
                     local[row, page % self.shape.local_entries] = resident.local[page]
-            known = self.device.put(Tables(whole, local), for_step=True)  # type: ignore[arg-type]
-        self._tables[key] = known
-        while len(self._tables) > KEPT_TABLES:
-            del self._tables[next(iter(self._tables))]
-        return known
+            return Tables(whole, local)  # type: ignore[arg-type]  # they become arrays on the device
+
+        key = ("tables", count, capacity, *((resident.number, resident.version) for resident in rows))
+        found: Tables = self.device.put_once(key, make)
+        return found
 
     # Operations on one conversation.
 
@@ -216,6 +213,7 @@ class KvHoldings:
             self.index.remove(resident)
         free(self._pool)
         self._pool = None
+        self.device.forget_kept()
         self._open_books()
 
     # What is in pages.

@@ -7,7 +7,7 @@ that is not on the ladders is detected at its first use.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -23,6 +23,7 @@ from langchain_gemma_jax.models.seams.placement import Placement
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
+KEPT = 24  # small arrays, or sets of them, that are kept on the device for the next step
 
 
 class DeviceAccess:
@@ -45,6 +46,7 @@ class DeviceAccess:
         self.asked_by: tuple[Asker, ...] = ()  # the requests that the owner thread is working for
         self.guards, self.excess = guards, excess
         self._metrics, self._others = metrics, others
+        self._kept: dict[Hashable, Any] = {}  # the latest last
 
     def put(self, tree: Any, *, for_step: bool = False) -> Any:
         """Copy numpy arrays to the device or, if there are several, to each."""
@@ -57,6 +59,19 @@ class DeviceAccess:
         if self._others is not None:
             self._others.copied(jax.tree.leaves(tree), jax.tree.leaves(found))
         return found
+
+    def put_once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Copy the small arrays that ``make`` returns to the device, unless they were for this key, and lately."""
+        if (found := self._kept.pop(key, None)) is None:
+            found = self.put(make(), for_step=True)
+        self._kept[key] = found
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def forget_kept(self) -> None:
+        """Drop what ``put_once`` keeps."""
+        self._kept.clear()
 
     def put_pages(self, contents: KvPool) -> KvPool:
         """Copy pages of numpy arrays to the device, with the sharding that programs expect."""

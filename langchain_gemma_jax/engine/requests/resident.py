@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_gemma_jax.engine.requests.prompt import KEY_TYPE
+
+_numbers = itertools.count(1)
 
 
 @dataclass(eq=False)
@@ -23,6 +26,7 @@ class Resident:
     leased: bool = False  # a running request owns it: others may only share its pages
     last_used: int = 0  # the index's clock
     version: int = 0  # another number whenever its pages change
+    number: int = field(default_factory=lambda: next(_numbers), init=False)
 
     def __post_init__(self) -> None:
         if getattr(self.keys, "typecode", None) != KEY_TYPE:

@@ -23,8 +23,6 @@ from langchain_gemma_jax.engine.device.knobs import (
 from langchain_gemma_jax.engine.device.programs import RowSettings
 from langchain_gemma_jax.engine.requests.request import Request
 
-KEPT = 4  # settings of rows that may come again
-
 
 class KnobsOnDevice:
     """The sampling parameters of one model's requests, in the form of its programs' arguments."""
@@ -33,17 +31,16 @@ class KnobsOnDevice:
         self._device = device
         self._all_allowed: jax.Array = device.put(np.full(-(-vocab_size // 32), 0xFFFFFFFF, np.uint32))
         self._unused = packed(knobs(seed=0, prompt_length=0, temperature=0.0))
-        self._known: dict[tuple[object, ...], jax.Array] = {}  # of rows that may come again
 
     def of_rows(self, requests: Sequence[Request], rows: int) -> RowSettings:
         """Return the parameters of rows: the requests' first, then those of unused rows."""
-        key = (rows, *((request, request.masked) for request in requests))
-        if (settings := self._known.pop(key, None)) is None:
+
+        def make() -> npt.NDArray[np.uint32]:
             numbers = [_numbers(request) for request in requests]
-            settings = self._device.put(np.stack([*numbers, *[self._unused] * (rows - len(numbers))]), for_step=True)
-        self._known[key] = settings
-        while len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
+            return np.stack([*numbers, *[self._unused] * (rows - len(numbers))])
+
+        key = ("settings", rows, *((request.asked.number, request.masked) for request in requests))
+        settings = self._device.put_once(key, make)
         allowed: dict[Request, jax.Array] = {}
         for request in requests:
             if request not in allowed:

@@ -56,7 +56,6 @@ class Runner:
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
         self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
         self._dispatch_tokens = dispatch_tokens(device.placement.platform)
-        self._alive: dict[tuple[int, int], jax.Array] = {}  # by rows, and those that are used
         self._planned: tuple[Request, int, list[Chunk]] | None = None  # the chunks of the next read
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
@@ -72,7 +71,6 @@ class Runner:
     def close(self) -> None:
         """Free its conversations."""
         self._last = None
-        self._alive.clear()
         if self.media is not None:
             self.media.forget()
         self.kv_store.held.clear()
@@ -333,16 +331,16 @@ class Runner:
         return picked
 
     def _number(self, number: int) -> jax.Array:
-        """Return a small number on the device, where it stays."""
-        if (0, number) not in self._alive:
-            self._alive[0, number] = self.device.put(np.array(number, np.int32))
-        return self._alive[0, number]
+        """Return a number on the device."""
+        found: jax.Array = self.device.put_once(("number", number), lambda: np.array(number, np.int32))
+        return found
 
     def _alive_rows(self, rows: int, used: int) -> jax.Array:
-        """Return ones for the rows that are used, and zeros for the others, on the device, where they stay."""
-        if (rows, used) not in self._alive:
-            self._alive[rows, used] = self.device.put((np.arange(rows) < used).astype(np.int32))
-        return self._alive[rows, used]
+        """Return ones for the rows that are used, and zeros for the others, on the device."""
+        found: jax.Array = self.device.put_once(
+            ("alive", rows, used), lambda: (np.arange(rows) < used).astype(np.int32)
+        )
+        return found
 
     def _newest(
         self, requests: tuple[Request, ...], residents: list[Resident], rows: int
