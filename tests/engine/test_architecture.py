@@ -15,7 +15,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.seams.architecture import Architecture
-from langchain_gemma_jax.models.seams.kv_cache import KVCache, write_span
+from langchain_gemma_jax.models.seams.kv_cache import KVCache, gather, write
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from tests.engine.faults_support import greedy
 from tests.engine.tiny import CONTEXT, LADDERS, text
@@ -40,23 +40,21 @@ class Averaging(Architecture):
             "layers": [],
         }
 
-    def forward(self, params, recipe, tokens, start, count, caches: tuple[KVCache, ...], keep):
+    def forward(self, params, recipe, tokens, start, count, cache: KVCache, keep):
         x = params["embed"][tokens]  # [row, token, width]
         positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
-        new, means = [], []
-        rows = tokens.shape[0] // len(caches)
-        for number, (layer,) in enumerate(caches):
-            mine = slice(number * rows, (number + 1) * rows)
-            written = write_span(layer, x[mine, None], x[mine, None], start[mine])
-            seen = jnp.arange(written.values.shape[2])[None, None, :] <= positions[mine, :, None]
-            share = seen.astype(jnp.float32) / (positions[mine, :, None] + 1).astype(jnp.float32)
-            means.append(jnp.einsum("rts,rsw->rtw", share, written.values[:, 0], precision="highest"))
-            new.append((written,))
-        both = jnp.concatenate([x, jnp.concatenate(means)], axis=-1)
+        (layer,) = cache.layers
+        written = write(layer, cache.whole, x[:, None], x[:, None], start, count)
+        _, values, at = gather(written, cache.whole, start + count)
+        seen = (at[:, None, :] <= positions[:, :, None]) & (at >= 0)[:, None, :]
+        share = seen.astype(jnp.float32) / (positions[:, :, None] + 1).astype(jnp.float32)
+        mean = jnp.einsum("rts,rsw->rtw", share, values[:, 0], precision="highest")
+        both = jnp.concatenate([x, mean], axis=-1)
         hidden = jnp.tanh(jnp.einsum("rtc,wc->rtw", both, params["mix"], precision="highest"))
-        return (hidden if keep is None else jnp.take_along_axis(hidden, keep[:, None, None], axis=1)), tuple(new)
+        kept = hidden if keep is None else jnp.take_along_axis(hidden, keep[:, None, None], axis=1)
+        return kept, cache.with_layers((written,))
 
-    def logits(self, params, recipe, hidden):
+    def logits(self, params, recipe, hidden, real=None):
         return jnp.einsum("...w,vw->...v", hidden, params["embed"], precision="highest")
 
     def numbers_at_work(self, tokens, context):

@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.placement import Placement
 
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
+MOST_OF_HOST = 512 << 20  # bytes of the host's memory for a pool that is there from the beginning
 MOST_PAGES = 1 << 16  # of each kind, for some millions of tokens
 USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
 
@@ -35,7 +36,10 @@ def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
     ladders = ladders_for(settings, bare, model.placement.platform)
     entries = bare.paging.entries(longest_chunk(bare, ladders), context)
     bare = replace(bare, local_entries=entries, picks=ladders.picks)
-    return replace(bare, pages=page_counts(bare, ladders, kv_budget(settings, model.placement)))
+    budget = kv_budget(settings, model.placement)
+    if model.placement.memory_limit() is None and not attends_by_kernel(bare.layout, bare.recipe):
+        budget = min(budget, MOST_OF_HOST)
+    return replace(bare, pages=page_counts(bare, ladders, budget))
 
 
 def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
@@ -43,18 +47,19 @@ def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
 
     Programs are compiled for these numbers, so they are powers of two, which a slightly other budget does not change.
     Where kernels attend, a page takes memory when it is written to, so each kind may have as many as fit the budget.
-    Elsewhere all are there from the beginning, in halves of the budget.
+    Elsewhere all are there from the beginning, so there are fewer, in halves of what they may take.
     """
     sizes = page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
     longest, entries = shape.paging.count(shape.max_context), shape.local_entries
     lazily = attends_by_kernel(shape.layout, shape.recipe)
     share = budget if lazily else budget // 2
+    most = MOST_PAGES if lazily else 16 * ladders.rows[-1] * longest
 
-    def count(size: int, least: int, most: int) -> int:
+    def count(size: int, least: int) -> int:
         return 1 + max(least, _power_of_two(min(share // size, most)))
 
-    whole = count(sizes.whole, longest, MOST_PAGES if lazily else ladders.rows[-1] * 2 * longest)
-    local = count(sizes.local, entries, MOST_PAGES if lazily else 64 * entries) if sizes.local else 1
+    whole = count(sizes.whole, longest)
+    local = count(sizes.local, entries) if sizes.local else 1
     return PageCounts(whole, local, shape.pages.slots)
 
 

@@ -174,12 +174,17 @@ class KvHoldings:
     def cut(self, resident: Resident, length: int) -> None:
         """Drop all but a conversation's first tokens."""
         self.index.truncate(resident, length)
-        for page in resident.whole[self.paging.count(length) :]:
-            self._whole.drop(page)
-        del resident.whole[self.paging.count(length) :]
-        self._drop_local(resident, self.index.wanted(resident))
-        self._has_changed(resident)
+        self.trim(resident)
         self._own_the_end(resident)
+
+    def trim(self, resident: Resident) -> None:
+        """Drop the pages that a conversation had in advance, and those that nothing needs any more."""
+        needed = self.paging.count(len(resident.keys))
+        for page in resident.whole[needed:]:
+            self._whole.drop(page)
+            self._has_changed(resident)
+        del resident.whole[needed:]
+        self._drop_local(resident, self.index.wanted(resident))
 
     def forget_turn(self, resident: Resident, turn: int) -> None:
         """Drop the window before an earlier length, as far as nothing else needs it."""

@@ -123,6 +123,8 @@ class KvStore:
         if (resident := request.on_device.resident) is not None:
             resident.leased = False
             request.on_device.resident = None
+            if resident in self.index:
+                self.held.trim(resident)
             if self.disk_store is not None:
                 self.disk_store.is_idle(resident)
             self._bound_idle()

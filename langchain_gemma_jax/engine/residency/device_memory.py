@@ -20,6 +20,7 @@ from langchain_gemma_jax.models.seams.placement import Placement
 SHARE = 0.9  # of a device's memory is for the engine: the rest is for the allocator's gaps
 HOST_SHARE = 0.8  # the same if the device is the host, which runs other programs too
 KV_PARTS = 4  # one part in this number of the device's memory is for conversations
+LEAST_IDLE = 64 << 20  # bytes that idle conversations may keep, however small the model
 HOST_KV_PARTS = 16  # one part in this number of the host's memory is for conversations that had to leave a device
 
 # Above memory.high the kernel slows the process down and takes memory back.
@@ -67,9 +68,12 @@ def kv_budget(settings: Settings, where: Placement) -> int:
 
 
 def idle_kv_budget(settings: Settings, where: Placement, weights: int) -> int:
-    """Return the bytes that idle conversations may keep on each device: no more than the weights, unless it is set."""
+    """Return the bytes that idle conversations may keep on each device: no more than the weights, unless it is set.
+
+    Beside a very small model they may keep some more.
+    """
     allowed = kv_budget(settings, where)
-    return allowed if settings.kv_bytes is not None else min(allowed, weights)
+    return allowed if settings.kv_bytes is not None else min(allowed, max(weights, LEAST_IDLE))
 
 
 def host_kv_budget(settings: Settings) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from langchain_gemma_jax.engine.device.sequence_kv import physical
 
 from langchain_gemma_jax.engine.api.model_estimate import smallest_conversation, weights_bytes
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
-from langchain_gemma_jax.engine.device.sequence_kv import physical
 from langchain_gemma_jax.engine.residency.device_memory import HOST_SHARE, SHARE, host_memory, memory_budget
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.recipes import Recipe

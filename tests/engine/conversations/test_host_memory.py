@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.conversations import host_memory
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
-from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts

@@ -6,9 +6,9 @@ import gc
 
 import jax
 import pytest
+from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 
 from langchain_gemma_jax.engine.conversations import host_memory
-from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 from langchain_gemma_jax.engine.conversations.transfer_costs import Rate
 from langchain_gemma_jax.engine.device import sequence_kv
 from tests.engine.faults_support import SMALL, assert_works, greedy

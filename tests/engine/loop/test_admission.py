@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Rings
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
 from langchain_gemma_jax.engine.loop.admission import WORTH_WAITING, will_be_shared
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
@@ -18,12 +19,12 @@ STEM = list(range(1000, 1000 + WORTH_WAITING))  # the least that is worth waitin
 def request(*tokens, held=0, model="m", scope=""):
     asked = RequestSpec(model, Prompt.of_tokens(tokens), Sampling(), 0, frozenset(), 4096, scope=scope)
     made = Request(asked, DECODER)
-    made.on_device.resident = Resident(scope, 4096, 0, None, token_keys(tokens[:held]))
+    made.on_device.resident = Resident(scope, 64, token_keys(tokens[:held]), whole=list(range(64)))
     return made
 
 
 def index(*residents):
-    made = PrefixIndex(Rings(None))
+    made = PrefixIndex(Paging(64, None), PageSizes(1, 1))
     for one in residents:
         made.add(one)
     return made
@@ -38,7 +39,7 @@ def test_a_prompt_waits_for_a_long_beginning_that_is_just_being_read_and_the_rea
     late = request(*STEM, 4, 5)
     assert waits(late, reader)
     assert reader.progress.marks == {len(STEM)}
-    reader.on_device.resident = Resident("", 4096, 0, None, token_keys(STEM))
+    reader.on_device.resident = Resident("", 64, token_keys(STEM))
     assert not waits(late, reader), "it has been read: now it can be copied"
 
 
@@ -49,7 +50,7 @@ def test_what_is_too_short_to_wait_for_is_read_twice():
 
 
 def test_what_is_there_already_does_not_count():
-    reader, there = request(*STEM, 7, 1, 2, held=16), Resident("", 4096, 0, None, token_keys(STEM[:32]))
+    reader, there = request(*STEM, 7, 1, 2, held=16), Resident("", 64, token_keys(STEM[:32]))
     assert not waits(request(*STEM, 4), reader, there=(there,)), "half of it can be copied now"
     assert waits(request(*STEM, 4), reader)
 
@@ -57,7 +58,7 @@ def test_what_is_there_already_does_not_count():
 def test_whoever_waits_goes_on_waiting_while_what_he_waits_for_is_read():
     reader, late = request(*STEM, 1, 2, held=0), request(*STEM, 4)
     assert waits(late, reader)
-    partly = Resident("", 4096, 0, None, token_keys(STEM[:60]))
+    partly = Resident("", 64, token_keys(STEM[:60]))
     reader.on_device.resident = partly
     assert waits(late, reader, there=(partly,)), "only four tokens are missing, and it has waited for the others"
 

@@ -237,7 +237,7 @@ def test_guard_warn_says_which_program_is_unknown(engine_of, tiny_model):
 
 @pytest.mark.parametrize(
     ("mode", "missing"),
-    [*(("raise", kind) for kind in ("empty", "read", "resize", "restore")), ("warn, and warnings are errors", "read")],
+    [*(("raise", kind) for kind in ("read", "pick")), ("warn, and warnings are errors", "read")],
 )
 def test_guard_raise_ends_the_request_alone(engine_of, tiny_model, mode, missing):
     engine = engine_of(ladders=SMALL, guards=mode.partition(",")[0])
@@ -256,7 +256,7 @@ def test_guard_raise_ends_the_request_alone(engine_of, tiny_model, mode, missing
         next(pieces := iter(other))
         runner.device.bound = frozenset(key for key in bound if key[0] != missing)
         runner.device.seen -= {key for key in seen if key[0] == missing}
-        scope = "new" if missing in {"empty", "read"} else "known"
+        scope = "new"
         with pytest.raises(GuardError, match=missing):
             engine.submit(served, known[:30], greedy(5), scope=scope).result()
         runner.device.bound = bound
