@@ -179,17 +179,6 @@ class Conversations:
         assert len(done.ids) == count, what
         self.cold.expect(prompt, done, what)
         after = self.engine.report()
-        if done.reused_tokens != reused:
-            settle(self.engine)
-            print("DBG", what, len(prompt), done.reused_tokens, reused)
-            print(
-                "E",
-                sorted(
-                    (len(r.keys), r.scope, r.turns, r.last_used, r.leased)
-                    for r in kv_store_of(self.engine).index.residents
-                ),
-            )
-            print("R", sorted((len(r.ids), r.scope, r.turns, r.used) for r in self.rule.held))
         assert done.reused_tokens == reused, what
         self.rule.answered(held, done.ids)
         assert after.prefilled_tokens - before.prefilled_tokens == len(prompt) - done.reused_tokens, what
