@@ -110,7 +110,7 @@ class PrefixIndex:
             )
         del resident.keys[length:]
         resident.system = min(resident.system, length)
-        resident.turns = [turn for turn in resident.turns if turn <= length]
+        resident.turns = sorted({min(turn, length) for turn in resident.turns} - {0})  # a later one ends here now
 
     def keep_turn(self, resident: Resident) -> None:
         """Note that a turn ends here: the window before this length is kept."""

@@ -28,17 +28,29 @@ def request(model, prompt):
     return Request(asked, StreamDecoder(model.tokenizer))
 
 
+def read(runner, request):
+    """Read the rest of a request's context, with pages for it."""
+    assert runner.kv_store.grow(request.on_device.resident, runner.next_end(request))
+    return runner.read(request)
+
+
+def step(runner, request):
+    """Run a step of a request, with pages for it."""
+    assert runner.kv_store.grow(request.on_device.resident, request.held + request.progress.issued + 1)
+    return runner.step((request,))
+
+
 @pytest.mark.long
 def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny_model, rng):
     def play(runner):
         one, other = (request(tiny_model, text(rng, 10)) for _ in range(2))
         for each in (one, other):
             assert runner.kv_store.take(each)
-            (made,) = collect(runner.read(each), runner.device)
+            (made,) = collect(read(runner, each), runner.device)
             each.progress.context.extend(made.tokens)
             runner.learn(each)
         seen = [runner.follows((one,))]
-        flight = runner.step((one,))
+        flight = step(runner, one)
         seen += [runner.follows((one,)), runner.follows((one, other)), runner.follows((other,))]
         (made,) = collect(flight, runner.device)
         one.progress.context.extend(made.tokens)
@@ -48,7 +60,7 @@ def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny
         runner.kv_store.held.drop(one.on_device.resident)
         one.on_device.resident = None
         assert runner.kv_store.take(one)
-        collect(runner.read(one), runner.device)
+        collect(read(runner, one), runner.device)
         seen.append(runner.follows((one,)))
         for each in (one, other):
             runner.kv_store.release(each)
@@ -62,29 +74,13 @@ def test_prompt_tokens_are_counted_once_however_far_ahead_steps_are(on_owner, ti
         one = request(tiny_model, text(rng, 1))
         assert runner.kv_store.take(one)
         before = runner._metrics.prefilled_tokens
-        flights = [runner.step((one,)), runner.step((one,))]
+        flights = [step(runner, one), step(runner, one)]
         for flight in flights:
             collect(flight, runner.device)
         runner.kv_store.release(one)
         return runner._metrics.prefilled_tokens - before
 
     assert on_owner(play) == 1
-
-
-def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, monkeypatch):
-    """A snapshot is a copy, which somebody who waits for a first token would wait for too."""
-
-    def play(runner):
-        done, run, keep = [], runner.run, runner.kv_store.keep
-        monkeypatch.setattr(runner, "run", lambda key, *given: (done.append(key[0]), run(key, *given))[1])
-        monkeypatch.setattr(runner.kv_store, "keep", lambda kept: (done.append("keep"), keep(kept))[1])
-        one = request(tiny_model, text(rng, 30))
-        assert runner.kv_store.take(one)
-        collect(runner.read(one), runner.device)
-        runner.kv_store.release(one)
-        return done
-
-    assert on_owner(play)[-3:] == ["read", "pick", "keep"]
 
 
 @pytest.mark.long
@@ -103,7 +99,6 @@ def test_steps_of_the_same_requests_in_other_rows_start_from_what_the_host_has_s
     def together(requests, _):
         count = min(len(requests), 2)
         wanted = next(rows) if count > 1 else 1
-        assert runner.kv_store.pad(requests[0].on_device.resident.capacity, wanted - count)
         return count, wanted
 
     expected, rows = answers(), itertools.cycle((4, 4, 2, 2, 4, 2))
