@@ -66,9 +66,7 @@ CONFIGS = {
     "a wide window": _config(_layer(40), _layer()),  # rings of 56 slots, fewer in the smallest cache
     "by kernels": _config(_layer(WINDOW, head_dim=32), _layer(head_dim=32)),
 }
-RECIPES = {
-    "by kernels": Recipe("float32", attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL)
-}
+RECIPES = {"by kernels": Recipe("float32", attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL)}
 
 
 @dataclass
