@@ -170,7 +170,7 @@ class KvHoldings:
     def fork(self, source: Resident, length: int) -> Resident:
         """Begin a conversation with another's first tokens. It shares the pages, but for the one it will write to."""
         resident = Resident(source.scope, self.paging.slots, source.keys[:length], system=min(source.system, length))
-        resident.turns = [turn for turn in source.turns if turn <= length and self._is_kept(source, turn)]
+        resident.turns = [turn for turn in source.turns if turn <= length]
         wanted = {*self.paging.local(length)}.union(*map(self.paging.local, resident.turns))
         resident.whole = [self._whole.share(page) for page in source.whole[: self.paging.count(length)]]
         shared = {page: source.local[page] for page in wanted if page in source.local}
@@ -249,9 +249,6 @@ class KvHoldings:
 
     def _worth_keeping(self, resident: Resident, tokens: int) -> set[int]:
         return self.index.wanted(resident).union(self._local_pages(len(resident.keys), tokens))
-
-    def _is_kept(self, resident: Resident, turn: int) -> bool:
-        return self.paging.reach(resident.local, turn) == turn
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
