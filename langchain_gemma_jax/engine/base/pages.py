@@ -9,11 +9,23 @@ PAGE = 64  # tokens; as in models/seams/kv_cache.py, which needs JAX
 
 
 @dataclass(frozen=True)
+class Pages:
+    """Numbers of pages of each kind."""
+
+    whole: int
+    local: int
+
+
+@dataclass(frozen=True)
 class PageSizes:
     """The bytes of a page of each kind, in all layers together."""
 
     whole: int
     local: int
+
+    def of(self, pages: Pages) -> int:
+        """Return the bytes of these pages."""
+        return pages.whole * self.whole + pages.local * self.local
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Conversations that are parked in host memory and fetched back, if that is faster than reading them again.
 
-A page in host memory has a name: a digest of all keys up to its end. Conversations that begin alike have it once.
-For the owner thread. The measured times of moving bytes and reading tokens decide.
+A page in host memory has a name: a digest of the scope and all keys up to its end. Conversations that begin alike have
+it once. For the owner thread. The measured times of moving bytes and reading tokens decide.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
@@ -90,10 +89,6 @@ class HostStore:
         index = self._host_index.of(self._model)
         return Reuse() if index is None else index.plan(keys, scope)
 
-    def bytes_back(self, parked: Resident) -> int:
-        """Return the bytes that a parked conversation will take on each device."""
-        return self._bytes_of(parked) // self._parts
-
     def fetch(self, parked: Resident, held: KvHoldings) -> Resident:
         """Move a parked conversation to the device and return it. Host memory no longer has it."""
         began, size = time.perf_counter(), self._bytes_of(parked)
@@ -112,7 +107,7 @@ class HostStore:
 
     def _copied(self, resident: Resident, held: KvHoldings) -> tuple[list[HostPage], dict[int, HostPage]]:
         """Return a conversation's pages in host memory. Those that are there already are not copied again."""
-        names = page_names(resident.keys, held.paging)
+        names = page_names(resident, held.paging)
         wanted = sorted(held.index.wanted(resident) & resident.local.keys())
         known = {
             name: page
@@ -139,9 +134,14 @@ class HostStore:
         return self._host_index.opened(self._model, held.paging, sizes)
 
 
-def page_names(keys: array[int], paging: Paging) -> list[bytes]:
-    """Return a name for each page of a context: what is in it follows from all keys up to its end."""
-    names, digest = [], hashlib.blake2b(digest_size=16)
+def page_names(resident: Resident, paging: Paging) -> list[bytes]:
+    """Return a name for each page of a conversation: what is in it follows from all keys up to its end.
+
+    Scopes have names of their own, so that nobody can tell by the time that parking takes what others have said.
+    """
+    names, digest, keys = [], hashlib.blake2b(digest_size=16), resident.keys
+    scope = resident.scope.encode("utf-8", "surrogatepass")
+    digest.update(f"{len(scope)}\0".encode() + scope)
     data, step = memoryview(keys).cast("B"), paging.slots * keys.itemsize
     for page in range(paging.count(len(keys))):
         digest.update(data[page * step : (page + 1) * step])

@@ -14,6 +14,7 @@ import numpy as np
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.pages import Pages
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.page_books import PageBook
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
@@ -55,42 +56,43 @@ class KvHoldings:
 
     def nbytes(self) -> int:
         """Return the bytes of all pages that somebody has."""
-        return self._whole.used * self.sizes.whole + self._local.used * self.sizes.local
+        return self.sizes.of(Pages(self._whole.used, self._local.used))
 
     def busy(self) -> int:
         """Return the bytes of running requests' conversations."""
         return self.index.bytes_of(resident for resident in self.index.residents if resident.leased)
 
-    def bytes_for(self, tokens: int) -> int:
-        """Return the bytes of a conversation of this number of tokens on each device."""
-        return self.paging.count(tokens) * self.sizes.whole + len(self.paging.local(tokens)) * self.sizes.local
+    # Pages that are needed.
 
-    def bytes_missing(self, resident: Resident, tokens: int, kept: int | None = None) -> int:
-        """Return the bytes that a conversation needs to be written up to this number of tokens.
+    def pages_for(self, tokens: int, written: int | None = None) -> Pages:
+        """Return the pages of a conversation of this number of tokens.
 
-        ``kept``: how many of its first tokens are kept, if not all.
+        ``written``: those that it takes while the tokens behind the first ``written`` ones are written.
+        """
+        local = {*self.paging.local(tokens if written is None else written)}
+        if written is not None:
+            local.update(self._local_pages(written, tokens))
+        return Pages(self.paging.count(tokens), len(local))
+
+    def missing(self, resident: Resident, tokens: int, kept: int | None = None, *, branch: bool = False) -> Pages:
+        """Return the pages that a conversation needs to be written up to this number of tokens.
+
+        ``kept``: how many of its first tokens are kept, if not all. ``branch``: for a new conversation, which shares
+        the pages of those.
         """
         length = len(resident.keys) if kept is None else kept
-        whole = self.paging.count(tokens) - (len(resident.whole) if kept is None else self.paging.count(length))
-        local = [page for page in self._local_pages(length, tokens) if kept is not None or page not in resident.local]
-        return max(0, whole) * self.sizes.whole + len(local) * self.sizes.local
+        whole, local = len(resident.whole), set(resident.local)
+        if kept is not None:
+            whole = min(whole, self.paging.count(kept))
+            local.intersection_update(range(whole))
+        copies, local_copies = self._copies(resident, length, shared=branch)
+        new = set(self._local_pages(length, tokens)) - local
+        return Pages(max(0, self.paging.count(tokens) - whole) + copies, len(new) + local_copies)
 
-    def bytes_of_branch(self, source: Resident, length: int, tokens: int) -> int:
-        """Return the bytes that a branch of a conversation's first tokens needs: new pages, and a copy of its last."""
-        copies = self.sizes.whole + self.sizes.local if length % self.paging.slots else 0
-        return self.bytes_missing(source, tokens, kept=length) + copies
-
-    def bytes_to_continue(self, resident: Resident, length: int, tokens: int) -> int:
-        """Return the bytes that a conversation needs to go on after its first tokens."""
-        page, copies = length // self.paging.slots, 0
-        if length % self.paging.slots and self._whole.is_shared(resident.whole[page]):
-            copies = self.sizes.whole + self.sizes.local
-        return self.bytes_missing(resident, tokens) + copies
-
-    def has_pages(self, nbytes: int) -> bool:
-        """Return True if the pool has free pages for this number of bytes, of whichever kind."""
-        enough = self._whole.free * self.sizes.whole >= nbytes
-        return enough and (not self.sizes.local or self._local.free * self.sizes.local >= nbytes)
+    def shortage(self, pages: Pages) -> int:
+        """Return the bytes of those of these pages that the pool does not have free."""
+        whole, local = pages.whole - self._whole.free, pages.local - self._local.free
+        return self.sizes.of(Pages(max(0, whole), max(0, local)))
 
     # Programs.
 
@@ -147,9 +149,13 @@ class KvHoldings:
         return resident
 
     def grow(self, resident: Resident, tokens: int) -> None:
-        """Give a conversation the pages to be written up to this number of tokens, and drop those it needs no more."""
+        """Give a conversation pages of its own to be written up to this number of tokens, and drop those it needs not.
+
+        What other conversations have is never written to: a page that one shares and is to be written to is copied.
+        """
         length = len(resident.keys)
         self._drop_local(resident, self._worth_keeping(resident, tokens))
+        self._own_the_end(resident)
         while len(resident.whole) < self.paging.count(tokens):
             resident.whole.append(self._whole.take())
             self._has_changed(resident)
@@ -161,7 +167,7 @@ class KvHoldings:
     def fork(self, source: Resident, length: int) -> Resident:
         """Begin a conversation with another's first tokens. It shares the pages, but for the one it will write to."""
         resident = Resident(source.scope, self.paging.slots, source.keys[:length], system=min(source.system, length))
-        resident.turns = [turn for turn in source.turns if turn <= length and self._is_kept(source, turn)]
+        resident.turns = [turn for turn in source.turns if turn <= length]
         wanted = {*self.paging.local(length)}.union(*map(self.paging.local, resident.turns))
         resident.whole = [self._whole.share(page) for page in source.whole[: self.paging.count(length)]]
         shared = {page: source.local[page] for page in wanted if page in source.local}
@@ -175,7 +181,6 @@ class KvHoldings:
         """Drop all but a conversation's first tokens."""
         self.index.truncate(resident, length)
         self.trim(resident)
-        self._own_the_end(resident)
 
     def trim(self, resident: Resident) -> None:
         """Drop the pages that a conversation had in advance, and those that nothing needs any more."""
@@ -195,11 +200,7 @@ class KvHoldings:
         """Drop a conversation."""
         self.index.remove(resident)
         self.metrics.evictions += 1
-        for page in resident.whole:
-            self._whole.drop(page)
-        resident.whole = []
-        self._drop_local(resident, set())
-        self._has_changed(resident)
+        self._drop_pages(resident)
 
     def give_back(self) -> None:
         """Give the memory of free pages back to the system, or the whole pool if no conversation is left."""
@@ -233,11 +234,14 @@ class KvHoldings:
 
     def place(self, resident: Resident, whole: Sequence[Content], local: dict[int, Content]) -> Resident:
         """Take in a conversation without pages, with these contents in new ones."""
-        pages = [self._whole.take() for _ in whole]
-        numbers = [self._local.take() for _ in local]
-        self.pool = self._door.write(self.pool, pages, whole, local=False)
-        self.pool = self._door.write(self.pool, numbers, list(local.values()), local=True)
-        resident.whole, resident.local = list(pages), dict(zip(local, numbers, strict=True))
+        resident.whole = [self._whole.take() for _ in whole]
+        resident.local = {number: self._local.take() for number in local}
+        try:
+            self.pool = self._door.write(self.pool, resident.whole, whole, local=False)
+            self.pool = self._door.write(self.pool, list(resident.local.values()), list(local.values()), local=True)
+        except BaseException:
+            self._drop_pages(resident)
+            raise
         return self.add(resident)
 
     # Pages.
@@ -249,28 +253,48 @@ class KvHoldings:
     def _worth_keeping(self, resident: Resident, tokens: int) -> set[int]:
         return self.index.wanted(resident).union(self._local_pages(len(resident.keys), tokens))
 
-    def _is_kept(self, resident: Resident, turn: int) -> bool:
-        return self.paging.reach(resident.local, turn) == turn
-
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
             self._local.drop(resident.local.pop(page))
             self._has_changed(resident)
 
+    def _drop_pages(self, resident: Resident) -> None:
+        for page in resident.whole:
+            self._whole.drop(page)
+        resident.whole = []
+        self._drop_local(resident, set())
+        self._has_changed(resident)
+
+    def _copies(self, resident: Resident, length: int, *, shared: bool = False) -> tuple[int, int]:
+        """Return the pages of each kind to copy before the token behind the first ``length`` is written to one of them.
+
+        ``shared``: another conversation will have that page too.
+        """
+        page, filled = divmod(length, self.paging.slots)
+        if not filled:  # it is written to a page that has nothing yet
+            return 0, 0
+        local = resident.local.get(page)
+        whole = shared or self._whole.is_shared(resident.whole[page])
+        return int(whole), int(local is not None and (shared or self._local.is_shared(local)))
+
     def _own_the_end(self, resident: Resident) -> None:
         """Copy the page that a conversation's next token is written to, if another conversation has it too."""
-        length = len(resident.keys)
-        page = length // self.paging.slots
-        if length % self.paging.slots and self._whole.is_shared(resident.whole[page]):
+        page = len(resident.keys) // self.paging.slots
+        whole, local = self._copies(resident, len(resident.keys))
+        if whole:
             resident.whole[page] = self._copied(self._whole, resident.whole[page], local=False)
             self._has_changed(resident)
-        if page in resident.local and self._local.is_shared(resident.local[page]):
+        if local:
             resident.local[page] = self._copied(self._local, resident.local[page], local=True)
             self._has_changed(resident)
 
     def _copied(self, book: PageBook, page: int, *, local: bool) -> int:
         new = book.take()
-        self.pool = self._door.copy(self.pool, page, new, local=local)
+        try:
+            self.pool = self._door.copy(self.pool, page, new, local=local)
+        except BaseException:
+            book.drop(new)
+            raise
         book.drop(page)
         return new
 

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
+from langchain_gemma_jax.engine.base.pages import Pages
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
@@ -98,15 +99,16 @@ class KvStore:
 
     def grow(self, resident: Resident, tokens: int) -> bool:
         """Give a conversation the pages to be written up to this number of tokens. False: there is no room."""
-        missing = self.held.bytes_missing(resident, tokens)
-        if missing and not self._make_room(missing, resident.scope):
-            return False
+        while not self._make_room(self.held.missing(resident, tokens), resident.scope):
+            if not resident.turns or self._others_run(resident):
+                return False
+            self.held.forget_turn(resident, resident.turns[0])  # the only windows of earlier turns that are left
         self.held.grow(resident, tokens)
         return True
 
-    def fits_alone(self, tokens: int) -> bool:
-        """Return True if a conversation with this number of tokens fits when all others of the model are dropped."""
-        size = self.held.bytes_for(tokens)
+    def fits_alone(self, resident: Resident, tokens: int) -> bool:
+        """Return True if a conversation can grow to this number of tokens when all others of the model are dropped."""
+        size = self.held.sizes.of(self.held.pages_for(tokens, len(resident.keys)))
         return self._used_elsewhere() + size <= self.policy.budget and size <= self.shared.room()
 
     def keep(self, resident: Resident) -> None:
@@ -164,20 +166,25 @@ class KvStore:
 
     def _bound_idle(self) -> None:
         """Evict idle conversations beyond the bytes that these may keep."""
-        idle = self.index.bytes_of(resident for resident in self.index.residents if not resident.leased)
+        idle = self.held.nbytes() - self.held.busy()  # without pages that running requests have too
         if (surplus := idle - self.policy.idle) > 0:
             self.give_up(surplus, reason="the bound on idle conversations")
 
-    def _make_room(self, needed: int, scope: str | None) -> bool:
-        """Evict idle conversations, this model's first, and then idle models, until this number of bytes fits."""
+    def _others_run(self, resident: Resident) -> bool:
+        return any(other.leased and other is not resident for other in self.index.residents)
+
+    def _make_room(self, pages: Pages, scope: str) -> bool:
+        """Evict idle conversations, this model's first, and then idle models, until these pages fit."""
+        if not (needed := self.held.sizes.of(pages)):
+            return True
         for store in (self, *self.shared.others()):
             if (missing := self._missing(needed)) > 0:
                 store.give_up(missing, scope if store is self else None, needed)
         if (missing := self.held.nbytes() + needed - self.shared.room()) > 0:
             self.shared.more(missing)
-        if not self.held.has_pages(needed):
-            self.give_up(needed, scope, needed)
-        return self._missing(needed) <= 0 and self.held.has_pages(needed)
+        while (short := self.held.shortage(pages)) and self.give_up(short, scope, needed):
+            """What was freed may have been pages of the other kind."""
+        return self._missing(needed) <= 0 and not short
 
     def _missing(self, needed: int) -> int:
         """Return the bytes that are missing: to the conversations' budget or to the device's room."""
@@ -226,7 +233,11 @@ class KvStore:
         keys, scope = request.keys(), request.asked.scope
         found = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
-        if found is not None and self._make_room(self.host_store.bytes_back(found), scope) and found in self.host_store:
+        if (
+            found is not None
+            and self._make_room(Pages(len(found.whole), len(found.local)), scope)
+            and found in self.host_store
+        ):
             self.host_store.fetch(found, self.held)
         reuse = self.index.renewed(reuse, keys, scope)
         read = None if self.disk_store is None else self.disk_store.arrived(request)
@@ -234,7 +245,7 @@ class KvStore:
             self.disk_store is not None
             and read is not None
             and read.length > reuse.length
-            and self._make_room(self.held.bytes_for(read.length), scope)
+            and self._make_room(self.held.pages_for(read.length), scope)
         ):
             self.disk_store.place(read, scope)
         return self.index.renewed(reuse, keys, scope)
@@ -249,7 +260,8 @@ class KvStore:
             return None
         was, source.leased = source.leased, True  # so that it is not evicted to make room
         try:
-            if not reuse.in_place and self._make_room(self.held.bytes_of_branch(source, reuse.length, tokens), scope):
+            branch = self.held.missing(source, tokens, reuse.length, branch=True)
+            if not reuse.in_place and self._make_room(branch, scope):
                 return self.held.fork(source, reuse.length)
             # Without room for a branch, it is better to lose the other one than to read everything again.
             return source if not was and self._continue(source, reuse, tokens, scope) else None
@@ -260,13 +272,13 @@ class KvStore:
         """Return an empty conversation. None: there is no room."""
         if reuse.length >= WORTH_SHARING and any(resident.leased for resident in self.index.residents):
             return None  # once another request ends, there may be room to reuse the common tokens
-        if not self._make_room(self.held.bytes_for(tokens), scope):
+        if not self._make_room(self.held.pages_for(tokens), scope):
             return None
         return self.held.start(scope)
 
     def _continue(self, resident: Resident, reuse: Reuse, tokens: int, scope: str) -> bool:
         """Continue a conversation itself after its first ``reuse.length`` tokens. False: there is no room."""
-        if not self._make_room(self.held.bytes_to_continue(resident, reuse.length, tokens), scope):
+        if not self._make_room(self.held.missing(resident, tokens, reuse.length), scope):
             return False
         self.held.cut(resident, reuse.length)
         self.index.touch(resident)

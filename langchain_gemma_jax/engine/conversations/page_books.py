@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 
 class PageBook:
     """The books of one kind of page. Page 0 is nobody's. No page is ever lost or given twice."""
@@ -53,10 +51,6 @@ class PageBook:
     def is_shared(self, page: int) -> bool:
         """Return True if several conversations have a page, so that none may write to it."""
         return self._holders[page] > 1
-
-    def freed_by(self, pages: Iterable[int]) -> int:
-        """Return the number of these pages that would be free if one holder dropped them all."""
-        return sum(self._holders[page] == 1 for page in pages)
 
     def unused(self) -> list[int]:
         """Return the pages that were used, and are free now."""

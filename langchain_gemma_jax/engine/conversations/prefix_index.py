@@ -21,7 +21,7 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
+from langchain_gemma_jax.engine.base.pages import Pages, PageSizes, Paging
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident
 
@@ -113,7 +113,7 @@ class PrefixIndex:
         self._clock += 1
         del resident.keys[length:]
         resident.system = min(resident.system, length)
-        resident.turns = [turn for turn in resident.turns if turn <= length]
+        resident.turns = sorted({min(turn, length) for turn in resident.turns} - {0})  # a later one ends here now
 
     def keep_turn(self, resident: Resident) -> None:
         """Note that a turn ends here: the window before this length is kept."""
@@ -178,7 +178,7 @@ class PrefixIndex:
         for resident in residents:
             whole.update(resident.whole)
             local.update(resident.local.values())
-        return len(whole) * self._sizes.whole + len(local) * self._sizes.local
+        return self._sizes.of(Pages(len(whole), len(local)))
 
     def _known(self, resident: Resident) -> None:
         if resident not in self:

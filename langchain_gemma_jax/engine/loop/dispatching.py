@@ -117,9 +117,8 @@ class Dispatching:
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
         while request in running and not runner.kv_store.grow(resident, tokens):
-            if len(running) == 1 and not runner.kv_store.fits_alone(tokens):
+            if len(running) == 1 and not runner.kv_store.fits_alone(resident, tokens):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
-            # If it is alone, its context is read again, because growing needs both the old and the new arrays.
             self._endings.start_again(max(running, key=lambda r: r.asked.number))
             self._work.metrics.preemptions += 1

@@ -13,23 +13,24 @@ from hypothesis import strategies as st
 
 from langchain_gemma_jax.engine.base import ladders
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
-from langchain_gemma_jax.engine.base.ladders import LARGEST_RUNG, STEP_SLACK, Ladders, TextLadder
+from langchain_gemma_jax.engine.base.ladders import FEW_TOKENS, LARGEST_RUNG, Ladders, TextLadder
+from langchain_gemma_jax.engine.device import programs
 from langchain_gemma_jax.errors import ContextLengthError, InputError
-from langchain_gemma_jax.models.seams import kv_cache
 
 ODD = [-(2**63), -1, 0, 2**63, 2**64, math.inf, -math.inf, math.nan, True, "1", None]
 RUNGS = st.sets(st.integers(1, 600), max_size=4).map(lambda rungs: tuple(sorted(rungs)))
 LADDERS = st.builds(
     Ladders,
-    chunks=st.builds(lambda first, rest: (first, *(r for r in rest if r > first)), st.integers(1, 16), RUNGS),
+    chunks=st.builds(lambda first, rest: tuple(sorted({first, *rest})), st.just(16), RUNGS),
     capacities=RUNGS.filter(len),
     rows=RUNGS.map(lambda rungs: (1, *(r for r in rungs if r > 1))),
     draft=st.integers(0, 15),
+    padding_is_free=st.booleans(),
 )
 
 
-def test_the_slack_is_that_of_the_cache():
-    assert STEP_SLACK == kv_cache.STEP_SLACK
+def test_a_few_tokens_are_as_many_as_the_programs_give_what_they_read_of():
+    assert FEW_TOKENS == programs.FEW_TOKENS
 
 
 @pytest.mark.parametrize("name", ["chunks", "capacities", "rows"])
@@ -48,12 +49,13 @@ def test_the_largest_rung():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"chunks": (17, 64)}, "chunks: expected the smallest to be at most 16, found 17"),
+        ({"chunks": (17, 64)}, r"chunks: expected one of 8 to 16 tokens, .* found \(17, 64\)"),
+        ({"chunks": (7, 17)}, "chunks: expected one of 8 to 16 tokens, in which a token and 7 drafted ones"),
         ({"rows": (2, 4)}, "rows: expected the first to be 1"),
         *(({"draft": odd}, "draft: expected a whole number from 0") for odd in [16, 1.0, *ODD] if odd != 0),
     ],
 )
-def test_sizes_that_do_not_fit_the_cache(options, message):
+def test_sizes_that_drafts_cannot_be_checked_in(options, message):
     with pytest.raises(InputError, match=message):
         Ladders(**options)
 
@@ -97,83 +99,79 @@ def test_the_smallest_step_that_fits_the_conversations():
             ladders.rows_for(count)
 
 
-@pytest.mark.long
-@given(LADDERS, st.data())
-@settings(max_examples=200, deadline=None)
-def test_chunks_cover_the_tokens_and_stay_in_the_cache(ladders, data):
-    capacity = data.draw(st.sampled_from(ladders.capacities))
-    start = data.draw(st.integers(0, capacity))
-    count = data.draw(st.integers(0, capacity - start))
-    keys = set(ladders.program_keys(window=512))
-    end = start
-    for chunk in ladders.plan_chunks(start, count, capacity):
-        assert ("read", chunk.size, capacity) in keys
-        assert end + chunk.size <= capacity + STEP_SLACK
-        end += chunk.tokens
-    assert end == start + count
+@given(LADDERS, st.integers(0, 2000))
+@settings(max_examples=100, deadline=None)
+def test_chunks_cover_the_tokens_and_have_sizes_of_the_ladder(ladders, count):
+    ladders = ladders.for_context(2000)
+    chunks = ladders.plan_chunks(count)
+    assert sum(chunk.tokens for chunk in chunks) == count
+    assert {("read", chunk.size, 2000) for chunk in chunks} <= set(ladders.program_keys(moves_pages=True))
+    assert all(chunk.tokens == chunk.size for chunk in chunks[:-1])
+    assert all(0 < chunk.tokens <= chunk.size for chunk in chunks)
 
 
 @pytest.mark.parametrize(
     ("tokens", "sizes"),
-    [
-        (0, []),
-        (1, [16]),
-        (16, [16]),
-        (17, [64]),
-        (65, [64, 16]),
-        (300, [256, 64]),
-        (513, [512, 16]),
-        (1000, [512, 512]),
-    ],
+    [(0, []), (1, [16]), (16, [16]), (17, [16, 16]), (300, [512]), (513, [512, 16]), (1000, [512, 512])],
 )
 def test_plans_of_the_default_ladder(tokens, sizes):
-    assert [chunk.size for chunk in Ladders().plan_chunks(0, tokens, 2048)] == sizes
+    assert [chunk.size for chunk in Ladders().plan_chunks(tokens)] == sizes
 
 
-def test_the_end_of_a_cache_is_read_in_small_chunks():
-    assert Ladders().plan_chunks(511, 1, 512) == [Chunk(1, 16)]
-    assert Ladders().plan_chunks(512 - 17, 17, 512) == [Chunk(16, 16), Chunk(1, 16)]  # 64 would leave it
+@pytest.mark.parametrize(
+    ("tokens", "sizes"), [(0, []), (1, [16]), (17, [512]), (512, [512]), (513, [512, 16]), (1100, [512, 512, 512])]
+)
+def test_where_padding_is_free_the_fewest_chunks_are_the_cheapest(tokens, sizes):
+    ladders = Ladders().for_kernels(padding_is_free=True)
+    assert [chunk.size for chunk in ladders.plan_chunks(tokens)] == sizes
+
+
+def test_kernels_need_one_capacity():
+    ladders = Ladders().for_context(5000).for_kernels(padding_is_free=False)
+    assert (ladders.capacities, ladders.padding_is_free) == ((5000,), False)
+    assert ladders.capacity(1) == 5000
 
 
 def test_the_cost_can_be_measured():
-    assert Ladders().plan_chunks(0, 64, 512, cost=lambda size: size**2) == [Chunk(16, 16)] * 4
+    assert Ladders().plan_chunks(64, cost=lambda size: size**2) == [Chunk(16, 16)] * 4
 
 
-@pytest.mark.parametrize(("start", "count", "capacity"), [(0, 1, 500), (-1, 1, 512), (0, -1, 512), (500, 13, 512)])
-def test_impossible_plans(start, count, capacity):
-    with pytest.raises(InputError, match="expected"):
-        Ladders().plan_chunks(start, count, capacity)
+def test_only_some_of_the_sizes_may_be_used():
+    for free in (False, True):
+        ladders = Ladders(padding_is_free=free)
+        assert ladders.plan_chunks(20, sizes=(512,)) == [Chunk(20, 512)]
+        assert ladders.plan_chunks(40, sizes=(16,)) == [Chunk(16, 16), Chunk(16, 16), Chunk(8, 16)]
 
 
-@given(LADDERS, st.none() | st.integers(1, 600))
+def test_an_impossible_plan():
+    with pytest.raises(InputError, match="expected a number of tokens, found -1"):
+        Ladders().plan_chunks(-1)
+
+
+def test_drafts_are_checked_in_the_smallest_chunk_that_has_room_for_them():
+    assert [Ladders(chunks=(4, 8, 16, 512), draft=draft).check for draft in (0, 3, 4, 7, 8, 15)] == [4, 4, 8, 8, 16, 16]
+    assert [Ladders(rows=(1, 4), draft=draft).picks for draft in (0, 3, 4, 15)] == [4, 4, 5, 16]
+    assert Ladders().longest_chunk == 512
+
+
+@given(LADDERS, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_the_bound_counts_the_keys(ladders, window):
-    keys = list(ladders.program_keys(window))
-    assert len(set(keys)) == len(keys) == ladders.programs(window).total
+def test_the_bound_counts_the_keys(ladders, moves_pages):
+    keys = list(ladders.program_keys(moves_pages=moves_pages))
+    assert len(set(keys)) == len(keys) == ladders.programs(moves_pages=moves_pages).total
 
 
 def test_the_programs_of_a_small_configuration():
-    ladders = Ladders(chunks=(16, 64), capacities=(32, 64, 128), rows=(1, 2), draft=3)
-    keys = set(ladders.program_keys(window=64))
-    assert {key[1:] for key in keys if key[0] == "read"} == {(16, 32), (16, 64), (64, 64), (16, 128), (64, 128)}
-    assert {key[1:] for key in keys if key[0] == "restore"} == {(r, c) for r in (48, 80) for c in (32, 64, 128)}
-    bound = ladders.programs(window=64)
-    assert dict(bound.kinds) == {
-        "read": 5,
-        "pick": 3,  # for a step of 1 or 2 rows, and for 3 drafted tokens behind the newest
-        "step": 6,
-        "verify": 3,
-        "empty": 3,
-        "resize": 9,
-        "snapshot": 3,
-        "restore": 6,
-    }
-    assert str(bound).endswith("9 resize + 3 snapshot + 6 restore = 38 programs")
-
-
-def test_programs_that_a_configuration_never_needs_are_not_counted():
-    kinds = Ladders(draft=0).programs(window=None).kinds
-    assert [kind for kind, count in kinds.items() if count == 0] == ["verify", "snapshot", "restore"]
+    ladders = Ladders(chunks=(16, 64), capacities=(32, 128), rows=(1, 2), draft=3)
+    keys = set(ladders.program_keys(moves_pages=False))
+    assert {key[1:] for key in keys if key[0] == "read"} == {(16, 32), (64, 32), (16, 128), (64, 128)}
+    assert {key[1:] for key in keys if key[0] == "pick"} == {(2,), (4,)}  # for a step, and for drafted tokens
+    assert {key[1:] for key in keys if key[0] == "step"} == {(1, 32), (2, 32), (1, 128), (2, 128)}
+    bound = ladders.programs(moves_pages=False)
+    assert str(bound) == "1 empty + 4 read + 2 pick + 4 step = 11 programs"
+    assert ladders.programs(moves_pages=True).total == 14
+    few = ladders.for_kernels(padding_is_free=True).programs(moves_pages=False)
+    assert str(few) == "1 empty + 2 read + 2 pick + 2 step = 7 programs"
 
 
 def test_the_examples_are_true():

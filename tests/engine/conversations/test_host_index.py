@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.conversations.host_index import HostIndex
-from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.requests.prompt import token_keys
-from langchain_gemma_jax.engine.requests.resident import Resident, Snapshot
-
-ANY = Rings(None)
+from langchain_gemma_jax.engine.requests.resident import Resident
 
 
-def conversation(ids, nbytes=10, scope="", snapshots=()):
-    return Resident(scope, 64, nbytes, object(), token_keys(ids), snapshots=list(snapshots))
+def conversation(ids, scope="", whole=None):
+    """A conversation with one page of each kind, of its own if none is given."""
+    return Resident(scope, 64, token_keys(ids), whole=[whole or object()], local={0: object()})
 
 
 @pytest.fixture
 def parked():
     found = HostIndex(30)
     for model in "ab":
-        found.of(model, ANY)
+        found.opened(model, Paging(64, 32), PageSizes(8, 2))
     return found
 
 
@@ -34,13 +33,21 @@ def test_the_oldest_make_room_whoever_they_belong_to(parked):
     assert (parked.nbytes(), parked.nbytes("a"), parked.nbytes("b")) == (30, 10, 20)
 
 
-def test_snapshots_count(parked):
-    parked.add("a", conversation([1, 2], 10, snapshots=[Snapshot(1, 1, 15, object())]))
-    assert parked.nbytes() == 25
+def test_a_page_that_several_have_counts_once_and_goes_with_the_last(parked):
+    shared = object()
+    first, second, third = (conversation([number], whole=shared) for number in range(3))
+    for one in (first, second, third):
+        parked.add("a", one)
+    assert parked.nbytes() == 8 + 3 * 2
+    parked.take(first)
+    assert parked.nbytes() == 8 + 2 * 2
+    parked.take(second)
+    parked.take(third)
+    assert parked.nbytes() == 0
 
 
 def test_what_a_later_one_goes_on_from_is_of_no_use_any_more(parked):
-    early, other, branch = conversation([1, 2]), conversation([1, 2], scope="x"), conversation([1, 3])
+    early, other, branch = conversation([1, 2]), conversation([1, 2], "x"), conversation([1, 3])
     for one in (early, other, branch):
         parked.add("a", one)
     parked.add("a", later := conversation([1, 2, 5]))
@@ -49,8 +56,9 @@ def test_what_a_later_one_goes_on_from_is_of_no_use_any_more(parked):
 
 def test_models_do_not_see_each_others(parked):
     parked.add("a", conversation([1, 2, 3]))
-    assert parked.of("a", ANY).plan([1, 2, 3, 4], "").length == 3
-    assert parked.of("b", ANY).plan([1, 2, 3, 4], "").length == 0
+    assert parked.of("a").plan([1, 2, 3, 4], "").length == 3
+    assert parked.of("b").plan([1, 2, 3, 4], "").length == 0
+    assert parked.of("never heard of") is None
 
 
 def test_a_model_that_goes_takes_its_own_with_it(parked):

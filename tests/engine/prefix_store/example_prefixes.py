@@ -28,7 +28,7 @@ def keys_of(seed: int) -> array[int]:
 
 
 def blocks_of(seed: int, width: int = 8) -> list[np.ndarray]:
-    """One global layer, and two states of a local one's ring."""
+    """One global layer, and two states of a local one."""
     numbers = np.random.default_rng(seed)
     return [numbers.normal(size=(2, slots, width)).astype(np.float32) for slots in (5, 5, 3, 3, 3, 3)]
 
@@ -36,7 +36,7 @@ def blocks_of(seed: int, width: int = 8) -> list[np.ndarray]:
 def header_of(names: PrefixNames, seed: int, blocks: list[np.ndarray], scope: str = SCOPE) -> PrefixHeader:
     """Its header, with marks at 3 tokens and at 5."""
     keys = keys_of(seed)
-    marks = tuple(Mark(names.digest(scope, keys, at), at, 5, ring) for at, ring in ((3, 1), (5, 0)))
+    marks = tuple(Mark(names.digest(scope, keys, at), at, ring) for at, ring in ((3, 1), (5, 0)))
     return PrefixHeader(names.family, f"example {seed}", 0.5, 5, "float32", marks, tuple(b.shape for b in blocks), 2)
 
 

@@ -256,13 +256,13 @@ def test_the_kv_behind_forced_and_refused_tokens_is_sound(ask, cold):
 
 
 def test_what_a_grammar_appends_is_no_turn_to_go_back_to(ask):
-    """Each would be a copy of the local layers. One is kept where the prompt ended, with what was appended at once."""
+    """Each would keep pages of the local layers. One is kept where the prompt ended, with what was appended at once."""
     properties = {name * 6: {"type": "boolean"} for name in "ABCDE"}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    prompt = text(random.Random(7), 40)  # its rings have wrapped
+    prompt = text(random.Random(7), 40)  # several windows
     ask(json_grammar(schema), prompt=prompt)
     (resident,) = ask.engine._owner.models.runners[ask.served].kv_store.index.residents
-    assert [kept.end for kept in resident.snapshots if kept.end > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
+    assert [turn for turn in resident.turns if turn > len(prompt)] == [len(prompt) + len('{"AAAAAA":')]
 
 
 def test_an_end_that_is_ignored_does_not_come_where_a_text_could_end(ask):

@@ -25,17 +25,29 @@ def request(model, prompt):
     return Request(asked, StreamDecoder(model.tokenizer))
 
 
+def read(runner, request):
+    """Read the rest of a request's context, with pages for it."""
+    assert runner.kv_store.grow(request.on_device.resident, runner.next_end(request))
+    return runner.read(request)
+
+
+def step(runner, request):
+    """Run a step of a request, with pages for it."""
+    assert runner.kv_store.grow(request.on_device.resident, request.held + request.progress.issued + 1)
+    return runner.step((request,))
+
+
 @pytest.mark.long
 def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny_model, rng):
     def play(runner):
         one, other = (request(tiny_model, text(rng, 10)) for _ in range(2))
         for each in (one, other):
             assert runner.kv_store.take(each, runner.kv_store.plan(each))
-            (made,) = collect(runner.read(each), runner.device)
+            (made,) = collect(read(runner, each), runner.device)
             each.progress.context.extend(made.tokens)
             runner.learn(each)
         seen = [runner.follows((one,))]
-        flight = runner.step((one,))
+        flight = step(runner, one)
         seen += [runner.follows((one,)), runner.follows((one, other)), runner.follows((other,))]
         (made,) = collect(flight, runner.device)
         one.progress.context.extend(made.tokens)
@@ -45,7 +57,7 @@ def test_a_step_feeds_the_next_one_until_its_request_starts_again(on_owner, tiny
         runner.kv_store.held.drop(one.on_device.resident)
         one.on_device.resident = None
         assert runner.kv_store.take(one, runner.kv_store.plan(one))
-        collect(runner.read(one), runner.device)
+        collect(read(runner, one), runner.device)
         seen.append(runner.follows((one,)))
         for each in (one, other):
             runner.kv_store.release(each)
@@ -59,7 +71,7 @@ def test_prompt_tokens_are_counted_once_however_far_ahead_steps_are(on_owner, ti
         one = request(tiny_model, text(rng, 1))
         assert runner.kv_store.take(one, runner.kv_store.plan(one))
         before = runner._metrics.prefilled_tokens
-        flights = [runner.step((one,)), runner.step((one,))]
+        flights = [step(runner, one), step(runner, one)]
         for flight in flights:
             collect(flight, runner.device)
         runner.kv_store.release(one)

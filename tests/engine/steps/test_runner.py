@@ -28,22 +28,6 @@ def request(model, prompt):
     return Request(asked, StreamDecoder(model.tokenizer))
 
 
-def test_a_token_is_picked_before_the_turn_is_kept(on_owner, tiny_model, rng, monkeypatch):
-    """A snapshot is a copy, which somebody who waits for a first token would wait for too."""
-
-    def play(runner):
-        done, run, keep = [], runner.run, runner.kv_store.keep
-        monkeypatch.setattr(runner, "run", lambda key, *given: (done.append(key[0]), run(key, *given))[1])
-        monkeypatch.setattr(runner.kv_store, "keep", lambda kept: (done.append("keep"), keep(kept))[1])
-        one = request(tiny_model, text(rng, 30))
-        assert runner.kv_store.take(one, runner.kv_store.plan(one))
-        collect(runner.read(one), runner.device)
-        runner.kv_store.release(one)
-        return done
-
-    assert on_owner(play)[-3:] == ["read", "pick", "keep"]
-
-
 @pytest.mark.long
 def test_steps_of_the_same_requests_in_other_rows_start_from_what_the_host_has_seen(
     engine_of, tiny_model, rng, monkeypatch
@@ -60,7 +44,6 @@ def test_steps_of_the_same_requests_in_other_rows_start_from_what_the_host_has_s
     def together(requests, _):
         count = min(len(requests), 2)
         wanted = next(rows) if count > 1 else 1
-        assert runner.kv_store.pad(requests[0].on_device.resident.capacity, wanted - count)
         return count, wanted
 
     expected, rows = answers(), itertools.cycle((4, 4, 2, 2, 4, 2))

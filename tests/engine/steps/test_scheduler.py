@@ -21,10 +21,10 @@ class NoText:
         return ""
 
 
-def request(tokens=10, held=0, *, model="m", capacity=64, max_tokens=None, draft=()):
+def request(tokens=10, held=0, *, model="m", max_tokens=None, draft=()):
     asked = RequestSpec(model, Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens), 0, frozenset(), 100)
     made = Request(asked, NoText())
-    made.on_device.resident = Resident("", capacity, 0, None, token_keys(range(held)))
+    made.on_device.resident = Resident("", 64, token_keys(range(held)))
     made.progress.draft = draft
     return made
 
@@ -102,11 +102,11 @@ def test_a_long_prompt_is_read_however_many_short_ones_keep_coming():
     pytest.fail("the long prompt was never read")
 
 
-def test_those_of_one_model_and_capacity_share_a_step_and_every_group_gets_its_turn():
+def test_those_of_one_model_share_a_step_however_long_they_are_and_every_model_gets_its_turn():
     groups = {
-        ("m", 64): [request(10, 9), request(10, 9)],
-        ("m", 128): [request(10, 9, capacity=128)],
-        ("other", 64): [request(10, 9, model="other")],
+        "m": [request(10, 9), request(70, 69)],
+        "other": [request(10, 9, model="other")],
+        "a third": [request(10, 9, model="a third")],
     }
     plan = scheduler(*[one for group in groups.values() for one in group])
     turns = Counter()
@@ -147,7 +147,7 @@ def test_two_may_draft_and_more_share_their_steps():
 
 
 def test_a_round_skips_what_is_no_longer_true():
-    first, second = request(10, 9), request(10, 9, capacity=128)
+    first, second = request(10, 9), request(10, 9, model="other")
     plan = scheduler(first, second)
     assert plan.next() == Step((first,))
     second.progress.issued = 1
@@ -158,7 +158,7 @@ def test_a_round_skips_what_is_no_longer_true():
 
 @pytest.mark.parametrize("leave", ["remove", "put_back"])
 def test_one_that_leaves_is_in_no_step_any_more(leave):
-    first, second = request(10, 9), request(10, 9, capacity=128)
+    first, second = request(10, 9), request(10, 9, model="other")
     plan = scheduler(first, second)
     assert plan.next() == Step((first,))
     getattr(plan, leave)(second)
