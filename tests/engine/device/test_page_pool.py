@@ -1,4 +1,4 @@
-"""The pool of pages: its bytes, and that what writes, copies, takes or puts touches no page but those that are named."""
+"""The pool of pages: its bytes, and that what writes, copies, takes or puts touches only the pages that are named."""
 
 from __future__ import annotations
 
