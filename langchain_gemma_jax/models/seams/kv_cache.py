@@ -104,19 +104,57 @@ def write(
     old: LayerKV, table: jax.Array, keys: jax.Array, values: jax.Array, start: jax.Array, count: jax.Array
 ) -> LayerKV:
     """Write ``[row, kv_head, token, head_dim]`` in place: the first ``count [row]`` tokens, from ``start [row]`` on."""
-    slots = old.keys.shape[2]
-    token = jnp.arange(keys.shape[2])[None, :]
-    at = start[:, None] + token  # [row, token]
-    entry = jnp.mod(at // slots, table.shape[1])
-    page = jnp.where(token < count[:, None], jnp.take_along_axis(table, entry, axis=1), 0)
-    slot = jnp.mod(at, slots)
 
     def put(pages: jax.Array, new: jax.Array) -> jax.Array:
-        bits = _as_bits(new.astype(pages.dtype).swapaxes(1, 2))  # [row, token, kv_head, head_dim]
-        target = _as_bits(pages).at[page, :, slot].set(bits, mode="drop")
-        return jax.lax.bitcast_convert_type(target, pages.dtype)
+        given = (pages, new.astype(pages.dtype), table, start, count)
+        if not (_CONVERTS and pages.dtype.itemsize == 2):
+            return _put_slots(*given)
+        written: jax.Array = jax.lax.platform_dependent(*given, cpu=_put_pages, default=_put_slots)
+        return written
 
     return LayerKV(put(old.keys, keys), put(old.values, values))
+
+
+def _put_slots(pages: jax.Array, new: jax.Array, table: jax.Array, start: jax.Array, count: jax.Array) -> jax.Array:
+    """Return the pages with tokens in their slots, and padding in page 0."""
+    slots, token = pages.shape[2], jnp.arange(new.shape[2])[None, :]
+    at = start[:, None] + token  # [row, token]
+    page = jnp.take_along_axis(table, jnp.mod(at // slots, table.shape[1]), axis=1)
+    page = jnp.where(token < count[:, None], page, 0)
+    return pages.at[page, :, jnp.mod(at, slots)].set(new.swapaxes(1, 2), mode="drop")
+
+
+# XLA:CPU of JAX 0.9 updates a bfloat16 array by converting all of it to float32 and back (measured: 70 ms for a token
+# in a layer of 3,000 pages). It does not in a loop whose body replaces a page's bits and nothing else (0.05 ms). Later
+# releases update in place by themselves, and would copy for the loop.
+_CONVERTS = jax.__version_info__ < (0, 10)
+
+
+def _put_pages(pages: jax.Array, new: jax.Array, table: jax.Array, start: jax.Array, count: jax.Array) -> jax.Array:
+    """Return what ``_put_slots`` does, from a loop over the pages that are written to."""
+    rows, heads, tokens, dim = new.shape
+    slots = pages.shape[2]
+    number = start[:, None] // slots + jnp.arange((tokens + slots - 2) // slots + 1)[None, :]  # [row, page]
+    page = jnp.take_along_axis(table, jnp.mod(number, table.shape[1]), axis=1)
+    page = jnp.where(number * slots < (start + count)[:, None], page, 0).reshape(-1)
+    token = number[:, :, None] * slots + jnp.arange(slots)[None, None, :] - start[:, None, None]  # [row, page, slot]
+    is_new = ((token >= 0) & (token < count[:, None, None])).reshape(-1, 1, slots, 1)
+    index = jnp.clip(token, 0, tokens - 1).reshape(rows, 1, -1, 1)
+    found = jnp.take_along_axis(new, index, axis=2).reshape(rows, heads, -1, slots, dim).swapaxes(1, 2)
+    merged = _bits(jnp.where(is_new, found.reshape(-1, heads, slots, dim), pages[page]))
+
+    def put(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        at, kept = state
+        one = jax.lax.dynamic_index_in_dim(merged, at)
+        bits = jax.lax.dynamic_update_slice(_bits(kept), one, (page[at], 0, 0, 0))
+        return at + 1, jax.lax.bitcast_convert_type(bits, kept.dtype)
+
+    first = jnp.minimum(start[0], 0)  # always zero, but XLA cannot prove it, and so does not drop the loop
+    return jax.lax.while_loop(lambda state: state[0] < page.size, put, (first, pages))[1]
+
+
+def _bits(x: jax.Array) -> jax.Array:
+    return jax.lax.bitcast_convert_type(x, jnp.uint16)
 
 
 def gather(layer: LayerKV, table: jax.Array, end: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -126,7 +164,7 @@ def gather(layer: LayerKV, table: jax.Array, end: jax.Array) -> tuple[jax.Array,
     """
 
     def of_rows(pages: jax.Array) -> jax.Array:
-        found = jax.lax.bitcast_convert_type(_as_bits(pages)[table], pages.dtype)  # [row, entry, kv_head, slot, dim]
+        found = pages[table]  # [row, entry, kv_head, slot, dim]
         rows, entries, heads, slots, dim = found.shape
         return found.swapaxes(1, 2).reshape(rows, heads, entries * slots, dim)
 
@@ -142,9 +180,3 @@ def slot_positions(entries: int, slots: int, end: jax.Array) -> jax.Array:
     page = last - jnp.mod(last - jnp.arange(entries)[None, :], entries)  # [row, entry]
     at = page[:, :, None] * slots + jnp.arange(slots)[None, None, :]
     return jnp.where(at < end[:, None, None], at, -1).reshape(end.shape[0], entries * slots)
-
-
-def _as_bits(x: jax.Array) -> jax.Array:
-    # XLA:CPU of JAX 0.9 updates a bfloat16 array by converting all of it to float32 and back, in each step
-    # (measured: 138 us an update at 8192 slots, and 6 us for the same bits as integers).
-    return jax.lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x

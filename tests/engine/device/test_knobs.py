@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import random
+
+import jax
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.engine.device.knobs import MAX_BIASES, UNUSED, Knobs, knobs, stack
+from langchain_gemma_jax.engine.device.knobs import MAX_BIASES, NUMBERS, UNUSED, knobs, packed, unpacked
 
 
 def test_plain_values_become_small_arrays_that_can_be_read_by_name():
@@ -61,8 +64,36 @@ def test_all_the_biases_fit():
     assert made.bias_ids.tolist() == list(range(MAX_BIASES))
 
 
-def test_stacking_gives_every_array_a_row_axis():
-    batch = stack([knobs(seed=seed, prompt_length=seed) for seed in range(3)])
-    assert isinstance(batch, Knobs)
-    assert batch.seed.tolist() == [[0, 0], [0, 1], [0, 2]]
-    assert batch.bias_ids.shape == (3, MAX_BIASES)
+def test_rows_that_were_packed_come_back_bit_by_bit():
+    random_of = random.Random(3)
+
+    def number(least: float, most: float) -> float:
+        return random_of.choice([least, most, random_of.uniform(least, most)])
+
+    for rows in (1, 3, 8):
+        made = [
+            knobs(
+                seed=random_of.getrandbits(64),
+                prompt_length=random_of.randrange(2**31),
+                temperature=number(0, 1e30),
+                top_k=random_of.randrange(2**31),
+                top_p=number(0, 1),
+                min_p=number(0, 1),
+                repetition=number(1e-3, 9),
+                presence=number(-2, 2),
+                frequency=number(-0.0, 2),
+                logit_bias={
+                    random_of.randrange(UNUSED): number(-100, 100) for _ in range(random_of.randrange(600) % 513)
+                },
+                logprobs=random_of.randrange(4),
+                masked=random_of.random() < 0.5,
+            )
+            for _ in range(rows)
+        ]
+        bits = np.stack([packed(one) for one in made])
+        assert (bits.dtype, bits.shape) == (np.uint32, (rows, NUMBERS))
+        found = jax.device_get(jax.jit(unpacked)(bits))
+        for name, array in vars(found).items():
+            wanted = np.stack([np.asarray(getattr(one, name)) for one in made])
+            assert array.dtype == wanted.dtype
+            assert array.tobytes() == wanted.tobytes(), name
