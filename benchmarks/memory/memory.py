@@ -101,8 +101,9 @@ def checkpoint(folder: Path, config: Mapping[str, object]) -> Path:
 
 def measure(folder: Path, rounds: int) -> Times:
     """All rounds of one model, in an engine of its own."""
-    from langchain_gemma_jax import configure, engine
     from langchain_gemma_jax.engine.device.sequence_kv import sequence_bytes
+
+    from langchain_gemma_jax import configure, engine
     from langchain_gemma_jax.models.checkpoint.folder import open_folder
     from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 

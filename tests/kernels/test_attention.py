@@ -173,7 +173,9 @@ def f32(*shape):
     return jnp.ones(shape, jnp.float32)
 
 
-def call(queries=(2, 1, 4, 16), places=(2, 3), table=(2, 5), pages=((9, 2, 8, 16),) * 2, new=(), out=(2, 1, 64), **given):
+def call(
+    queries=(2, 1, 4, 16), places=(2, 3), table=(2, 5), pages=((9, 2, 8, 16),) * 2, new=(), out=(2, 1, 64), **given
+):
     arrays = [array if isinstance(array, jax.Array) else f32(*array) for array in (*pages, *new)]
     given = {"window": np.int64(8), "cap": np.float32(0)} | given
     same = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arrays[: 2 if new else 0]]

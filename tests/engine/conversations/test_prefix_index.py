@@ -139,19 +139,6 @@ def test_matching_is_not_done_in_python():
     assert lines(lambda: index.plan(prompt, "")) < 10_000
 
 
-def test_keys_are_64_bit_integers():
-    with pytest.raises(OverflowError):
-        token_keys([2**63])
-    with pytest.raises(TypeError, match="token_keys"):
-        Resident("", 8, [1, 2, 3])
-
-
-def test_neither_what_was_said_nor_an_array_is_in_a_repr():
-    held = Resident("", 8, token_keys([271828]), whole=["ARRAY"], local={0: "ARRAY"})
-    assert "271828" not in repr(index_of(held).plan([271828, 5], ""))
-    assert "ARRAY" not in repr(held)
-
-
 # Windows
 
 

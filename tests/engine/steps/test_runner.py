@@ -10,7 +10,6 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
-from langchain_gemma_jax.engine.steps.in_flight import collect
 from langchain_gemma_jax.models.tokenizer import StreamDecoder
 from tests.engine.tiny import CONTEXT, text
 

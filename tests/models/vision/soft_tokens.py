@@ -146,7 +146,7 @@ def _medium(model, vectors, at, count, cache):
     return _medium_program(model.config, model.recipe, sight)(model.params, vectors, *_arrays(at, count), cache)
 
 
-@lru_cache
+@cache
 def _medium_program(config, recipe, sight):
     @jax.jit
     def program(params, vectors, start, count, cache):
@@ -160,7 +160,7 @@ def _text(model, ids, at, count, cache):
     return _text_program(model.config, model.recipe)(model.params, ids, *_arrays(at, count), cache)
 
 
-@lru_cache
+@cache
 def _text_program(config, recipe):
     @jax.jit
     def program(params, ids, start, count, cache):
