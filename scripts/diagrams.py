@@ -77,21 +77,21 @@ class Drawing:
 
 def ladders() -> str:
     """How prompts of four lengths are read, in chunks of which there are programs."""
-    sizes = Ladders().for_context(8192)
+    sizes = Ladders(chunks=(16, 256)).for_context(131072).for_kernels(padding_is_free=True)
     drawing = Drawing("Prompts of any length are read in chunks of a few sizes", 6)
     drawing.words(12, 0, f"Chunks of {', '.join(map(str, sizes.chunks))} tokens are compiled. A prompt of …", bold=True)
     for line, count in enumerate((57, 58, 300, 700), 1):
         drawing.words(100, line, f"{count} tokens", anchor="end")
         x = 112.0
-        for chunk in sizes.plan_chunks(0, count, sizes.capacity(count)):
-            wide = 16 + chunk.size * 0.7
+        for chunk in sizes.plan_chunks(count):
+            wide = 16 + chunk.size * 0.9
             padding = chunk.size - chunk.tokens
             text = str(chunk.size) if not padding or wide < 100 else f"{chunk.size}, of which {padding} are padding"
             drawing.box(x, line, wide, text, BLUE if not padding else YELLOW)
             x += wide + 3
-    total = sizes.programs(window=512).total
+    total = sizes.programs().total
     drawing.words(
-        12, 5, f"Yellow chunks have padding. In all, contexts of up to 8,192 tokens need {total} programs at most."
+        12, 5, f"Yellow chunks have padding, which costs nothing here. In all, any context needs {total} programs at most."
     )
     return drawing.svg()
 
@@ -120,7 +120,7 @@ def reuse() -> str:
             drawing.box(x, line, wide, text, colour)
             x += wide + 3
     drawing.words(
-        12, 5, "The answer's own tokens are kept as they were generated. A branch gets a copy of what is common."
+        12, 5, "The answer's own tokens are kept as they were generated. A branch shares the pages of what is common."
     )
     return drawing.svg()
 
