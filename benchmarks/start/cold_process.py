@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import cast
 
 TOKENS = 16  # of the answer
 Mark = Callable[[str], None]
@@ -66,11 +67,11 @@ def plain(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
         params: Params, tokens: jax.Array, start: jax.Array, cache: kv_cache.KVCache
     ) -> tuple[jax.Array, kv_cache.KVCache]:
         count = jnp.full(1, tokens.shape[1], jnp.int32)
-        hidden, cache = forward(params, config, recipe, tokens, start, count, cache, keep=count - 1)
-        return jnp.argmax(logits(params, config, recipe, hidden[:, 0]), axis=-1), cache
+        hidden, after = forward(params, config, recipe, tokens, start, count, cache, keep=count - 1)
+        return jnp.argmax(logits(params, config, recipe, hidden[:, 0]), axis=-1), cast("kv_cache.KVCache", after)
 
     ids = prompt(int(tokens))
-    cache = kv_cache.allocate(config.cache_layout, 1, len(ids) + TOKENS + kv_cache.STEP_SLACK, dtype, model.device)
+    cache = kv_cache.allocate(config.cache_layout, 1, len(ids) + TOKENS, dtype, model.device)
     token, cache = step(model.params, np.array([ids], np.int32), np.zeros(1, np.int32), cache)
     int(token[0])
     mark("first token")
