@@ -65,7 +65,7 @@ PARTS: Mapping[str, Part] = {
     "cold start": Part(
         "start/cold_start.py", ("--rounds", "2"), ("--rounds", "2", "--models", "sprout-m"), ("--rounds", "3")
     ),
-    "growing turns": Part("start/growing.py", (), ()),
+    "growing turns": Part("start/growing.py", ("--rivals", "llama"), ("--rivals", "llama")),
     "constrained": Part("engine/constrained.py", ("--rounds", "3"), ("--rounds", "1")),
     "routing": Part("memory/routing.py", ("--steps", "20")),
     "memory": Part("memory/memory.py", ("--rounds", "3", "--models", "gemma-3-270m")),
