@@ -64,15 +64,9 @@ class KvHoldings:
 
     # Pages that are needed.
 
-    def pages_for(self, tokens: int, written: int | None = None) -> Pages:
-        """Return the pages of a conversation of this number of tokens.
-
-        ``written``: those that it takes while the tokens behind the first ``written`` ones are written.
-        """
-        local = {*self.paging.local(tokens if written is None else written)}
-        if written is not None:
-            local.update(self._local_pages(written, tokens))
-        return Pages(self.paging.count(tokens), len(local))
+    def pages_for(self, tokens: int) -> Pages:
+        """Return the pages of a conversation of this number of tokens."""
+        return Pages(self.paging.count(tokens), len(self.paging.local(tokens)))
 
     def missing(self, resident: Resident, tokens: int, kept: int | None = None, *, branch: bool = False) -> Pages:
         """Return the pages that a conversation needs to be written up to this number of tokens.
@@ -148,18 +142,20 @@ class KvHoldings:
         self.changed = True
         return resident
 
+    def drop_passed(self, resident: Resident, tokens: int) -> None:
+        """Drop the pages that a conversation does not need any more while it is written up to this number of tokens."""
+        self._drop_local(resident, self._worth_keeping(resident, tokens))
+
     def grow(self, resident: Resident, tokens: int) -> None:
-        """Give a conversation pages of its own to be written up to this number of tokens, and drop those it needs not.
+        """Give a conversation pages of its own to be written up to this number of tokens.
 
         What other conversations have is never written to: a page that one shares and is to be written to is copied.
         """
-        length = len(resident.keys)
-        self._drop_local(resident, self._worth_keeping(resident, tokens))
         self._own_the_end(resident)
         while len(resident.whole) < self.paging.count(tokens):
             resident.whole.append(self._whole.take())
             self._has_changed(resident)
-        for page in self._local_pages(length, tokens):
+        for page in self._local_pages(len(resident.keys), tokens):
             if page not in resident.local:
                 resident.local[page] = self._local.take()
                 self._has_changed(resident)

@@ -99,17 +99,13 @@ class KvStore:
 
     def grow(self, resident: Resident, tokens: int) -> bool:
         """Give a conversation the pages to be written up to this number of tokens. False: there is no room."""
+        self.held.drop_passed(resident, tokens)
         while not self._make_room(self.held.missing(resident, tokens), resident.scope):
             if not resident.turns or self._others_run(resident):
                 return False
             self.held.forget_turn(resident, resident.turns[0])  # the only windows of earlier turns that are left
         self.held.grow(resident, tokens)
         return True
-
-    def fits_alone(self, resident: Resident, tokens: int) -> bool:
-        """Return True if a conversation can grow to this number of tokens when all others of the model are dropped."""
-        size = self.held.sizes.of(self.held.pages_for(tokens, len(resident.keys)))
-        return self._used_elsewhere() + size <= self.policy.budget and size <= self.shared.room()
 
     def keep(self, resident: Resident) -> None:
         """Keep the window before a conversation's end, so that it can be continued from here later."""

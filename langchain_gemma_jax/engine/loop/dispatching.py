@@ -117,7 +117,7 @@ class Dispatching:
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
         while request in running and not runner.kv_store.grow(resident, tokens):
-            if len(running) == 1 and not runner.kv_store.fits_alone(resident, tokens):
+            if len(running) == 1:  # nothing else is left that could be evicted
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
             self._endings.start_again(max(running, key=lambda r: r.asked.number))

@@ -97,8 +97,9 @@ class Walk:
             self.drop()
             return
         self.held.grow(resident, tokens)
-        assert self.used().whole == before.whole + missing.whole
-        assert self.used().local <= before.local + missing.local
+        assert self.used() == Pages(before.whole + missing.whole, before.local + missing.local)
+        if self.rng.random() < 0.8:
+            self.held.drop_passed(resident, tokens)
         keys = [*self.keys[resident], *(self.rng.randrange(300) for _ in range(tokens - start))]
         self.put(resident, start, keys)
         kept = self.rng.randint(start, tokens)  # the others were drafts

@@ -1,49 +1,46 @@
-"""Where conversations live: what is pinned is never lost, scopes never meet, and the bytes are those of the arrays."""
+"""Where conversations live: what is pinned is never lost, scopes never meet, and the bytes are those of their pages."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import jax
 import pytest
 
+from langchain_gemma_jax.engine.base.pages import Pages
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.page_pool import page_bytes
 from langchain_gemma_jax.errors import DeviceMemoryError
-from tests.engine.tiny import BATCH, CONFIGS, CONTEXT, ONE_SIZE, kv_store_of, settle, text
+from tests.engine.tiny import BATCH, CONFIGS, ONE_SIZE, kv_store_of, settle, text
 
 
 def greedy(count, **options):
     return Sampling(max_tokens=count, ignore_eos=True, **options)
 
 
-CONFIG = CONFIGS["local and global"]
+SIZES = page_bytes(CONFIGS["local and global"].cache_layout, "float32", 8)
 
 
-def size(capacity):
-    """Bytes of a conversation at a capacity."""
-    return sequence_kv.sequence_bytes(CONFIG.cache_layout, capacity, CONTEXT, "float32")
-
-
-RINGS = sequence_kv.snapshot_bytes(CONFIG.cache_layout, CONTEXT, "float32")
-
-
-def arrays_of(held):
-    """Every array that belongs to conversations, each once."""
-    trees = [[r.handle for r in held.index.residents], [s.handle for r in held.index.residents for s in r.snapshots]]
-    return {id(leaf): leaf for leaf in jax.tree.leaves([*trees, list(held._padding.values())])}.values()
+def pool_of(whole):
+    """The budget with which a pool has so many pages of global layers, at least those of the longest conversation."""
+    return 2 * whole * SIZES.whole
 
 
 def check_books(engine, budget=None):
-    """The report's bytes are those of the arrays, which are all alive."""
+    """The report's bytes are those of the pages that conversations have, each counted once."""
     settle(engine)
     report, held = engine.report(), kv_store_of(engine).held
-    assert report.kv_bytes == sum(array.nbytes for array in arrays_of(held))
-    padding = sum(array.nbytes for array in jax.tree.leaves(list(held._padding.values())))
-    assert sum(report.kv_bytes_by_scope.values()) == report.kv_bytes - padding
+    residents = held.index.residents
+    for book, pages in (
+        (held._whole, [page for resident in residents for page in resident.whole]),
+        (held._local, [page for resident in residents for page in resident.local.values()]),
+    ):
+        assert book._holders == Counter(pages)
+    assert report.kv_bytes == held.index.nbytes() == sum(report.kv_bytes_by_scope.values())
     assert budget is None or report.kv_bytes <= report.kv_budget == budget
-    assert not any(resident.leased for resident in held.index.residents)
+    assert not any(resident.leased for resident in residents)
 
 
 # Pinned
@@ -54,7 +51,7 @@ def check_books(engine, budget=None):
 def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_runs(
     written_on, engine_of, tiny_model, cold, rng
 ):
-    budget = 5 * size(CONTEXT) // 2
+    budget = pool_of(16)
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     prefix = text(rng, 40)
@@ -73,7 +70,7 @@ def test_fifty_forks_of_one_prefix_with_twenty_evictions_get_the_tokens_of_cold_
 
 @pytest.mark.long
 def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, tiny_model, cold, rng):
-    engine = engine_of(ladders=BATCH)
+    engine = engine_of(ladders=BATCH, kv_bytes=pool_of(256))
     served = engine.serve(tiny_model)
     prefix = text(rng, 70)
     prompts = [[*prefix, 10 + branch, *text(rng, rng.randint(0, 8))] for branch in range(12)]
@@ -94,7 +91,7 @@ def test_branches_that_grow_at_the_same_time_do_not_touch_each_other(engine_of, 
 
 @pytest.mark.long
 def test_another_scope_shares_nothing(engine_of, tiny_model, cold, rng):
-    engine = engine_of()
+    engine = engine_of(kv_bytes=pool_of(256))
     served = engine.serve(tiny_model)
     prompt = text(rng, 50)
     for scope, reused in [("", 0), ("", 49), ("a", 0), ("b", 0), ("a", 49), ("A", 0), ("a ", 0), ("", 49)]:
@@ -123,10 +120,10 @@ def test_requests_of_different_scopes_at_the_same_time_share_nothing_either(engi
 
 
 def test_what_was_used_last_stays(engine_of, tiny_model, cold, rng):
-    budget = 3 * size(CONTEXT) + 8 * RINGS
+    budget = pool_of(32)
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
-    prompts = [text(rng, 80) for _ in range(4)]
+    prompts = [text(rng, 70) for _ in range(4)]  # three of which fit
 
     def ask(number):
         done = engine.submit(served, prompts[number], greedy(3)).result()
@@ -135,25 +132,38 @@ def test_what_was_used_last_stays(engine_of, tiny_model, cold, rng):
         return done.reused_tokens
 
     assert [ask(0), ask(1), ask(2)] == [0, 0, 0]
-    assert ask(0) == 79
+    assert ask(0) == 69
     assert ask(3) == 0  # 1 goes
     assert engine.report().evictions == 1
-    assert [ask(0), ask(2), ask(3)] == [79, 79, 79]
+    assert [ask(0), ask(2), ask(3)] == [69, 69, 69]
     assert ask(1) == 0
+
+
+def test_idle_conversations_take_no_more_than_the_weights_unless_it_is_set(engine_of, tiny_model, cold, rng):
+    weights = sum(array.nbytes for array in jax.tree.leaves(tiny_model.params))
+    for settings, fits in (({}, True), ({"kv_bytes": pool_of(128)}, False)):
+        engine = engine_of(**settings)
+        served = engine.serve(tiny_model)
+        for _ in range(6):
+            prompt = text(rng, 70)
+            cold.expect(prompt, engine.submit(served, prompt, greedy(2)).result())
+            check_books(engine)
+        assert (engine.report().kv_bytes <= weights) is fits
+        assert (engine.report().evictions > 0) is fits
 
 
 @pytest.mark.long
 def test_a_conversation_shrinks_to_its_system_prompt(engine_of, tiny_model, cold, rng):
-    budget = size(CONTEXT) + size(64) + 3 * RINGS
+    budget = pool_of(16)
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     system = text(rng, 40)
     first = system + text(rng, 50)
     cold.expect(first, engine.submit(served, first, greedy(9), system=40).result())
-    other = text(rng, 90)
+    other = text(rng, 80)
     cold.expect(other, engine.submit(served, other, greedy(4)).result())
     settle(engine)
-    assert sorted(len(resident.keys) for resident in kv_store_of(engine).held.index.residents) == [40, 93]
+    assert sorted(len(resident.keys) for resident in kv_store_of(engine).held.index.residents) == [40, 83]
     check_books(engine, budget)
     second = system + text(rng, 11)
     done = engine.submit(served, second, greedy(5), system=40).result()
@@ -167,7 +177,7 @@ def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
     engine_of, tiny_model, cold, rng, monkeypatch
 ):
     monkeypatch.setattr(kv_store, "HEADROOM", 4)
-    budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS
+    budget = pool_of(16)
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     prompts = [text(rng, 30), text(rng, 33)]
@@ -192,10 +202,10 @@ def test_two_conversations_that_do_not_fit_together_both_get_to_their_end(
 @pytest.mark.long
 def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny_model, cold, rng, monkeypatch):
     monkeypatch.setattr(kv_store, "HEADROOM", 4)
-    budget = size(CONTEXT) + size(64) + size(64) // 2 + 4 * RINGS
+    budget = pool_of(16)
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
-    asked = [(text(rng, 20), 40), (text(rng, 45), 60)]  # the second has to grow first, and gives way
+    asked = [(text(rng, 17), 15), (text(rng, 90), 20)]  # the second has no page more, and gives way
     for (prompt, _), one in zip(
         asked, [engine.submit(served, prompt, greedy(count)) for prompt, count in asked], strict=True
     ):
@@ -203,25 +213,12 @@ def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny
         assert done.reused_tokens == 0  # what it made before it gave way was never somebody else's
         cold.expect(prompt, done)
     report = engine.report()
-    assert (report.preemptions, report.prefilled_tokens, report.reused_tokens) == (1, 65, 0)
+    assert (report.preemptions, report.prefilled_tokens, report.reused_tokens) == (1, 107, 0)
     check_books(engine, budget)
-
-
-def test_one_that_cannot_grow_beside_its_own_old_arrays_is_read_anew(engine_of, tiny_model, cold, rng, monkeypatch):
-    monkeypatch.setattr(kv_store, "HEADROOM", 4)
-    budget = size(CONTEXT) + RINGS
-    engine = engine_of(kv_bytes=budget)
-    prompt = text(rng, 30)
-    done = engine.submit(engine.serve(tiny_model), prompt, greedy(90)).result()
-    assert len(done.ids) == 90
-    cold.expect(prompt, done)
-    check_books(engine, budget)
-    again = engine.submit(engine.serve(tiny_model), text(rng, 20), greedy(3)).result()
-    assert len(again.ids) == 3
 
 
 def test_what_does_not_fit_even_alone_is_an_error_and_the_next_one_works(engine_of, tiny_model, cold, rng):
-    budget = size(32) + RINGS
+    budget = SIZES.of(Pages(12, 4))
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     small = text(rng, 10)
@@ -235,7 +232,7 @@ def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
     engine_of, tiny_model, cold, rng, monkeypatch
 ):
     monkeypatch.setattr(kv_store, "HEADROOM", 4)
-    budget = size(64) + 2 * RINGS
+    budget = SIZES.of(Pages(8, 3))
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     small = text(rng, 10)
@@ -243,15 +240,35 @@ def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
     got: list[int] = []
     with pytest.raises(DeviceMemoryError):
         got.extend(token for piece in going for token in piece.ids)
-    assert len(got) == 15  # those that 64 places held, and the one behind them
+    assert len(got) == 15  # those that eight pages held, and the one behind them
     cold.expect(small, engine.submit(served, small, greedy(4)).result())
     check_books(engine, budget)
+
+
+def test_with_any_budget_a_conversation_is_answered_or_refused(engine_of, tiny_model, cold, rng):
+    """Its earlier turns are given up before it is refused, and it never waits for itself."""
+    answered = 0
+    for pages in range(2, 20, 3):
+        budget = SIZES.of(Pages(pages, 0)) + rng.randrange(SIZES.whole)
+        engine = engine_of(kv_bytes=budget)
+        served, history, system = engine.serve(tiny_model), text(rng, 12), 9
+        try:
+            for _ in range(4):
+                done = engine.submit(served, history, greedy(9), system=system).result()
+                cold.expect(history, done, f"{budget} bytes")
+                history += [*done.ids, *text(rng, rng.randint(1, 12))]
+                check_books(engine, budget)
+            answered += 1
+        except DeviceMemoryError as error:
+            assert f"does not fit the {budget} bytes" in str(error)  # noqa: PT017
+            check_books(engine, budget)
+    assert 0 < answered < 6
 
 
 @pytest.mark.long
 def test_two_models_share_the_budget(engine_of, tiny_model, model_of, cold, cold_of, rng):
     other = model_of("all global")
-    budget = size(CONTEXT) + size(64) + 2 * RINGS
+    budget = SIZES.of(Pages(20, 8))
     engine = engine_of(kv_bytes=budget, ladders=ONE_SIZE)
     for _ in range(2):  # what one of them keeps gives way to the other
         for model, oracle in ((tiny_model, cold), (other, cold_of("all global"))):
@@ -269,7 +286,7 @@ def test_everything_goes_when_the_engine_ends(engine_of, tiny_model, rng):
     for _ in range(3):
         engine.submit(served, text(rng, 60), greedy(3)).result()
     settle(engine)
-    held = list(arrays_of(kv_store_of(engine).held))
+    held = jax.tree.leaves(kv_store_of(engine).held.pool)
     assert held
     assert engine.close(30)
     assert all(array.is_deleted() for array in held)
