@@ -113,7 +113,7 @@ class Runner:
         as_planned = planned is not None and planned[:2] == (request, held)
         chunks = planned[2] if planned is not None and as_planned else self._chunks(request, ahead)
         self._planned = None
-        capacity = self.ladders.capacity(held + chunks[0].tokens)
+        capacity = self._capacity_to_read(request)
         media = () if self.media is None else self.media.keys(ahead, capacity)
         now, later = ({each.size for each in plan} for plan in (chunks, best))
         self._at_hand.needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
@@ -128,8 +128,15 @@ class Runner:
     def _chunks(self, request: Request, ahead: Sequence[PlacedSpan]) -> list[Chunk]:
         """Return the chunks for the text that a request reads next, with the programs that are at hand."""
         best, count = self._best_chunks(request, ahead), self._to_read(request, ahead)
-        sizes = self._at_hand.chunks(self.ladders.capacity(len(request.progress.context)), count, best)
+        sizes = self._at_hand.chunks(self._capacity_to_read(request), count, best)
         return self.ladders.plan_chunks(count, self._chunk_cost, sizes)
+
+    def _capacity_to_read(self, request: Request) -> int:
+        """Return how many tokens the tables reach with which a context is read: all of it, so that a program is enough.
+
+        Shorter tables for its beginning would be other programs, to be compiled one after the other.
+        """
+        return self.ladders.capacity(len(request.progress.context))
 
     def _to_read(self, request: Request, ahead: Sequence[PlacedSpan]) -> int:
         """Return the number of tokens up to the next place where reading pauses."""
@@ -160,7 +167,7 @@ class Runner:
         if self.media is None:
             raise TypeError(f"request {request.asked.number} has media, and its model has no encoders")
         resident, placed = _resident(request), ahead[0]
-        capacity, kept = self.ladders.capacity(placed.end), self.kv_store.held
+        capacity, kept = self._capacity_to_read(request), self.kv_store.held
         key = self.media.reading(placed.span, capacity)
         needed = self.media.keys(ahead, capacity)
         self._at_hand.needed(request, set(), capacity, steps=request.room > 1, media=needed)
@@ -316,7 +323,7 @@ class Runner:
         return InFlight(requests, picked, epochs_of(requests), got=got)
 
     def _at_once(self, request: Request) -> int:
-        """Return how many of a loop's steps a request takes part in. Illegal tokens are taken back: see ``Rings``."""
+        """Return how many of a loop's steps a request takes part in. Illegal tokens are taken back."""
         if request.constraint is None:
             return self.loop_steps
         return 1 if request.masked else min(self.loop_steps, MAX_TAKEN_BACK)

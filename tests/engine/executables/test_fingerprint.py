@@ -8,6 +8,7 @@ import pytest
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.tiny import CONTEXT
 from tests.models.int8 import Int8Storage
@@ -31,6 +32,9 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
     names = {fingerprint.family(shape, where)}
     for other in (
         replace(shape, max_context=64),
+        replace(shape, pages=PageCounts(20, 9, 16)),
+        replace(shape, pages=PageCounts(21, 9, 8)),
+        replace(shape, local_entries=4),
         replace(shape, loop_steps=2),
         replace(shape, valid_vocab=319),
         replace(shape, recipe=replace(shape.recipe, attention_pairs=3)),
@@ -54,7 +58,7 @@ def test_a_name_holds_whatever_a_program_depends_on(shape, tiny_model, monkeypat
     monkeypatch.setattr(fingerprint, "source_digest", lambda: "other code")
     names.add(fingerprint.family(shape, where))
     monkeypatch.undo()
-    assert len(names) == 1 + 7 + 2 + 2 + 1 + 1
+    assert len(names) == 1 + 10 + 2 + 2 + 1 + 1
 
 
 def test_a_name_does_not_hold_what_makes_no_difference(shape, tiny_model, tmp_path):

@@ -12,20 +12,22 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.device.page_pool import Tables
+from langchain_gemma_jax.engine.device.programs import PAGES_AT_ONCE, Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.engine.executables.remembered import LONGEST, FirstNeeded
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from tests.engine.faults_support import in_threads
 from tests.engine.tiny import CONTEXT
 
-EMPTY, COPY = ("empty", 32), ("resize", 32, 64)  # which compile at once
+EMPTY, COPY = ("empty",), ("copy_pages",)  # which compile at once
 
 
 @pytest.fixture
 def shape(tiny_model):
-    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, 1)
+    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, PageCounts(20, 9, 8), 3, loop_steps=1)
 
 
 @pytest.fixture
@@ -63,15 +65,14 @@ def test_what_one_library_makes_the_next_finds(library_of):
 
 
 def test_a_found_program_gives_away_what_the_made_one_does(library_of):
+    pages = jax.device_put(Tables(*[np.zeros(PAGES_AT_ONCE, np.int32)] * 2), jax.devices()[0])
     for library in (library_of(), library_of()):
-        sequence = library.of(EMPTY)()
-        copy = library.of(COPY)(sequence)
-        assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(sequence))
-        assert copy.layers[1].keys.shape[2] == 64 + 16
-        rings = library.of(("snapshot", 32))(sequence)
-        restored = library.of(("restore", 24, 32))(sequence, rings)
-        assert any(leaf.is_deleted() for leaf in jax.tree.leaves(sequence))
-        assert not any(leaf.is_deleted() for leaf in jax.tree.leaves((restored, rings)))
+        pool = library.of(EMPTY)()
+        contents = library.of(("take_pages",))(pages, pool)
+        assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(pool))
+        copied = library.of(COPY)(pages, pages, pool)
+        assert all(leaf.is_deleted() for leaf in jax.tree.leaves(pool))
+        assert not any(leaf.is_deleted() for leaf in jax.tree.leaves((copied, contents, pages)))
 
 
 def test_without_a_store_nothing_is_kept(library_of):
@@ -115,7 +116,7 @@ def test_a_program_that_is_whole_but_cannot_be_loaded_is_made_anew_and_replaced(
     first = library_of()
     first.make(EMPTY)
     name = fingerprint.name(first._family, EMPTY)
-    store.put(name, b"not what JAX serialises", label="empty 32", seconds=1.0)
+    store.put(name, b"not what JAX serialises", label="empty", seconds=1.0)
     second = library_of()
     with caplog.at_level(logging.WARNING):
         second.of(EMPTY)()
@@ -197,7 +198,7 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
 def test_the_first_programs_of_one_process_are_told_to_the_next(store):
     opening = FirstNeeded(store, "family")
     assert opening.recall() == []
-    keys = [("empty", 32), ("read", 16, 32), ("pick", 1), ("step", 1, 32)]
+    keys = [("empty",), ("read", 16, 32), ("pick", 1), ("step", 1, 32)]
     assert [opening.add(key) for key in [*keys[:2], keys[0], *keys[2:]]] == [False, False, False, False, True]
     assert not opening.add(("step", 1, 64))
     opening.remember()
@@ -225,11 +226,13 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
     key = ("read", 4, 32)
     found = []
     for library in (library_of(), library_of()):
-        put = jax.device_put((np.array([[5, 6, 7, 0]], np.int32), np.zeros(1, np.int32), np.full(1, 3, np.int32)))
+        tables = Tables(np.array([[3, 1, 2, 4]], np.int32), np.array([[2, 5, 1]], np.int32))
+        numbers = np.zeros(1, np.int32), np.full(1, 3, np.int32), np.array(2, np.int32)
+        put = jax.device_put((np.array([[5, 6, 7, 0]], np.int32), *numbers, tables), jax.devices()[0])
         hidden, ends, _ = library.of(key)(tiny_model.params, *put, library.of(EMPTY)())
         found.append((np.asarray(hidden), np.asarray(ends)))
     np.testing.assert_array_equal(found[0][0], found[1][0])
-    assert found[0][1].tolist() == found[1][1].tolist() == [3]
+    assert found[0][1].tolist() == found[1][1].tolist() == [*range(3, 3 + shape.picks)]
 
 
 # What loads and does not work.
@@ -269,19 +272,19 @@ def test_only_what_came_from_the_disk_is_distrusted(library_of, store, caplog):
     found.make(COPY)
     assert found.distrust(TypeError("what a tenant sent"))
     assert re.search("1 that came from the disk are compiled anew: TypeError$", caplog.text.rstrip()), "it says why"
-    assert [entry.label for entry in store.entries()] == [" resize 32 64"]
+    assert [entry.label for entry in store.entries()] == [" copy_pages"]
     assert not found.make(EMPTY).loaded
     assert library_of().make(EMPTY).loaded
 
 
 @pytest.mark.long
-def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, tiny_model, library_of, monkeypatch):
+def test_a_program_from_the_disk_that_fails_costs_time_and_no_answer(engine_of, tiny_model, store, monkeypatch):
     from langchain_gemma_jax.engine.base.ladders import Ladders
     from langchain_gemma_jax.engine.executables import libraries
     from tests.engine.faults_support import greedy
 
     def with_store(programs, tally, name, background):
-        return library_of(tally=tally, background=background)
+        return Library(programs, store, tally, background=background)
 
     monkeypatch.setattr(libraries, "library_of", with_store)
     ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=0)

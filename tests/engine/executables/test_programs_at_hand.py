@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -11,8 +12,10 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
 from langchain_gemma_jax.errors import DeviceFailedError
-from tests.engine.tiny import settle, text
+from tests.engine.tiny import LADDERS, settle, text
 from tests.waiting import LONG
+
+CHECK = LADDERS.check  # tokens of the chunk in which drafts are checked
 
 
 class Workshop:
@@ -92,7 +95,7 @@ def widths(ran):
 
 @pytest.mark.long
 def test_requests_run_in_the_steps_that_are_there_while_wider_ones_are_made(engine_with, workshop, rng):
-    workshop.held = lambda key: key[0] in {"step", "pick"} and key[1] > 1
+    workshop.held = lambda key: key[:2] == ("step", 8)
     engine, served, ran = engine_with()
     asked = six(rng)
     alone = [answers(engine, served, [each])[0] for each in asked]
@@ -118,10 +121,12 @@ def test_requests_run_in_the_steps_that_are_there_while_wider_ones_are_made(engi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("there", "together", "width"), [((1, 2), 6, 2), ((1, 8), 3, 8), ((1, 2, 8), 3, 8)])
+@pytest.mark.parametrize(
+    ("there", "together", "width"), [((1, 2), 6, 2), ((1, 8), 3, 8), ((1, 2, 8), 3, 8), ((1, 2, 8), 2, 2)]
+)
 def test_of_the_steps_that_are_there_the_best_is_taken(engine_with, workshop, rng, there, together, width):
-    workshop.held = lambda key: key[0] in {"step", "pick"} and key[1] not in there
-    engine, served, ran = engine_with()
+    workshop.held = lambda key: key[0] == "step" and key[1] not in there
+    engine, served, ran = engine_with(ladders=replace(LADDERS, rows=(1, 2, 8)))
     asked = six(rng)[:together]
     alone = [answers(engine, served, [each])[0] for each in asked]
     runner = engine._owner.models.runners[served]
@@ -169,18 +174,18 @@ def test_a_first_prompt_waits_for_one_program_that_reads_it(engine_with, worksho
 
 @pytest.mark.long
 def test_drafts_are_checked_as_soon_as_they_can_be(engine_with, workshop, rng):
-    workshop.held = lambda key: key[0] == "verify"
+    workshop.held = lambda key: key[:2] == ("read", CHECK)
     engine, served, ran = engine_with(drafts=True)
-    prompt = (text(rng, 3) * 20)[:50]
+    prompt = (text(rng, 3) * 20)[:64]  # which is read in the largest chunks alone
     how = Sampling(max_tokens=30, ignore_eos=True)
     (plainly,) = answers(engine, served, [(prompt, how)])
-    assert "verify" not in {key[0] for key in ran}
-    assert any(key[0] == "verify" for key in workshop.made), "something was drafted"
+    assert CHECK not in {key[1] for key in ran if key[0] == "read"}
+    assert any(key[:2] == ("read", CHECK) for key in workshop.made), "something was drafted"
 
     workshop.gate.set()
     settle(engine)
     assert engine.submit(served, prompt, how, scope="anew", timeout=LONG).result().ids == plainly
-    assert "verify" in {key[0] for key in ran}
+    assert CHECK in {key[1] for key in ran if key[0] == "read"}
 
 
 @pytest.mark.long

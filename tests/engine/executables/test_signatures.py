@@ -6,23 +6,22 @@ import jax
 import pytest
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.base.program_key import MOVING
+from langchain_gemma_jax.engine.device.programs import PAGES_AT_ONCE, Programs, Shape
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
-from langchain_gemma_jax.models.seams.kv_cache import LayerKV
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from tests.engine.tiny import CONFIGS, CONTEXT
 
 LADDERS = Ladders(chunks=(4, 16), capacities=(32, CONTEXT), rows=(1, 2), draft=3).for_context(CONTEXT)
-
-
-def window(config):
-    return min((layer.window for layer in config.layers if layer.window is not None), default=None)
 
 
 @pytest.fixture
 def of(model_of):
     def of(name, loop_steps=1):
         model = model_of(name)
-        shape = Shape(model.architecture, model.recipe, 320, CONTEXT, loop_steps)
+        shape = Shape(
+            model.architecture, model.recipe, 320, CONTEXT, PageCounts(20, 9, 8), 3, loop_steps=loop_steps, picks=4
+        )
         return model, Programs(shape, model.placement), Signatures(shape, model.placement)
 
     return of
@@ -46,28 +45,31 @@ def test_the_weights_are_as_they_will_be_loaded(of, name):
     ],
 )
 def test_every_program_is_lowered_from_its_key_and_gives_what_is_said(of, name, loop_steps):
-    model, programs, signatures = of(name, loop_steps)
+    _, programs, signatures = of(name, loop_steps)
     seen = set()
-    for key in LADDERS.program_keys(window(model.config)):
+    for key in LADDERS.program_keys(moves_pages=True):
         if key[0] == "read" and key[1] != 4:
             continue  # they differ by a number
         lowered = lower(programs, signatures, key)
         assert lowered.out_tree == jax.tree.structure(signatures.result(key)), key
         assert lowered.in_tree == jax.tree.structure((signatures.arguments(key), {})), key
         seen.add(key[0])
-    assert seen >= {"read", "pick", "step", "verify", "empty", "resize"}
+    assert seen == {"read", "pick", "step", "empty", *MOVING}
 
 
-def test_conversations_are_as_they_are_made(of):
+def test_the_pool_and_the_tables_are_as_they_are_made(of):
     _, programs, signatures = of("local and global")
-    for capacity in LADDERS.capacities:
-        made, said = programs.empty(capacity)(), signatures.sequence(capacity)
-        same = jax.tree.map(lambda array, spec: (array.shape, array.dtype) == (spec.shape, spec.dtype), made, said)
-        assert all(jax.tree.leaves(same))
-        assert {array.sharding for array in jax.tree.leaves(made)} == {s.sharding for s in jax.tree.leaves(said)}
-    (rings,) = signatures.arguments(("restore", 24, CONTEXT))[1:]
-    assert [type(ring) for ring in rings] == [LayerKV]
-    assert rings[0].keys.shape[2] == 24
+    made, said = programs.empty()(), signatures.pool
+    assert jax.tree.structure(made) == jax.tree.structure(said)
+    for array, spec in zip(jax.tree.leaves(made), jax.tree.leaves(said), strict=True):
+        assert (array.shape, array.dtype, array.sharding) == (spec.shape, spec.dtype, spec.sharding)
+    for capacity, pages in ((32, 4), (CONTEXT, 16)):
+        tables = signatures.arguments(("step", 2, capacity))[4]
+        assert (tables.whole.shape, tables.local.shape) == ((2, pages), (2, 3))
+    *_, contents, pool = signatures.arguments(("put_pages",))
+    assert pool == said
+    assert {leaf.shape[0] for leaf in jax.tree.leaves(contents)} == {PAGES_AT_ONCE}
+    assert {leaf.shape[1:] for leaf in jax.tree.leaves(contents)} == {leaf.shape[1:] for leaf in jax.tree.leaves(said)}
 
 
 def test_what_is_no_key_is_refused(of):

@@ -13,6 +13,7 @@ from tests.engine.faults_support import Holdings, assert_holds, assert_works, gr
 from tests.engine.tiny import CONTEXT, settle, text
 
 LADDERS = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1, 4), draft=0)
+BOUND = LADDERS.for_context(CONTEXT).programs().total
 
 
 def test_a_warm_engine_never_compiles(engine_of, tiny_model, rng):
@@ -24,7 +25,7 @@ def test_a_warm_engine_never_compiles(engine_of, tiny_model, rng):
     settle(engine)
     assert_holds(before)
     warmed = engine.report()
-    assert warmed.programs == warmed.program_bound == LADDERS.programs(window=8).total
+    assert warmed.programs == warmed.program_bound == BOUND
     assert warmed.kv_bytes == 0
 
     def ask(index: int) -> object:
@@ -42,7 +43,7 @@ def test_only_what_a_shorter_context_needs_is_compiled(engine_of, tiny_model):
     served = engine.serve(tiny_model)
     engine.warmup(served, max_context=20)
     (runner,) = engine._owner.models.runners.values()
-    assert {key[-1] for key in runner.device.seen if key[0] != "pick"} <= {24, 32}
+    assert {key[-1] for key in runner.device.seen if key[0] in {"read", "step"}} == {32}
     assert ("step", 4, 32) in runner.device.seen
 
 
@@ -68,24 +69,28 @@ def test_requests_get_their_turn_during_a_warm_up(engine_of, tiny_model, monkeyp
     warming.join()
 
 
-def test_an_agent_s_first_needs_come_first():
+@pytest.mark.parametrize("moves_pages", [False, True])
+def test_an_agent_s_first_needs_come_first(moves_pages):
     ladders = LADDERS.for_context(CONTEXT)
-    order = needed(ladders.program_keys(8), ladders, CONTEXT, drafts=False)
-    assert sorted(order) == sorted(ladders.program_keys(8))
-    alone = [key for key in order if key not in {("pick", 4), ("step", 4, 32), ("step", 4, CONTEXT)}]
+    keys = list(ladders.program_keys(moves_pages=moves_pages))
+    order = needed(keys, ladders, CONTEXT)
+    assert sorted(order, key=str) == sorted(keys, key=str)
+    alone = [key for key in order if key not in {("step", 4, 32), ("step", 4, CONTEXT)}]
     assert order[: len(alone)] == alone  # several conversations at once come after one alone
     first = first_answer(ladders)
-    assert set(order[:5]) >= set(first)
+    assert {*first} <= {*order[: 4 + 3 * moves_pages]}
     assert order.index(("step", 1, 32)) < order.index(("read", 16, CONTEXT))
+    short = needed(keys, ladders, 20)
+    assert short == [key for key in order if key[-1] != CONTEXT]
 
 
-def test_what_drafts_need_is_warmed_where_they_are_used():
-    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1,), draft=3).for_context(CONTEXT)
-    for drafts in (False, True):
-        keys = needed(ladders.program_keys(8), ladders, CONTEXT, drafts=drafts)
-        assert (("verify", 4, CONTEXT) in keys) == (("pick", 4) in keys) == drafts
-    both = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 4), draft=3).for_context(CONTEXT)
-    assert ("pick", 4) in needed(both.program_keys(8), both, CONTEXT, drafts=False)
+def test_what_checks_drafts_is_what_reads_prompts():
+    """So nothing more is warmed for them than the rows that tokens are picked for."""
+    ladders = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 4), draft=9).for_context(CONTEXT)
+    order = needed(ladders.program_keys(moves_pages=False), ladders, CONTEXT)
+    picks = [key for key in order if key[0] == "pick"]
+    assert picks == [("pick", ladders.picks), ("pick", 4)]
+    assert order.index(("pick", 10)) < order.index(("step", 1, CONTEXT)) < order.index(("pick", 4))
 
 
 def test_a_model_can_be_warmed_by_its_name_and_says_what_that_cost(engine_of, tiny_folder):
@@ -104,7 +109,7 @@ def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monke
     make, made = type(runner.library).make, []
 
     def fail(library, key):
-        if key == ("pick", 1):
+        if key == ("pick", 4):
             raise RuntimeError("no room for this one")
         made.append(key)
         return make(library, key)
@@ -112,7 +117,7 @@ def test_what_fails_is_told_after_the_rest_was_made(engine_of, tiny_model, monke
     monkeypatch.setattr(type(runner.library), "make", fail)
     with pytest.raises(RuntimeError, match="no room for this one"):
         engine.warmup(served)
-    assert len(made) == LADDERS.programs(window=8).total - 1
+    assert len(made) == BOUND - 1
 
 
 def test_an_engine_that_is_closed_meanwhile_says_so(engine_of, tiny_model, monkeypatch):

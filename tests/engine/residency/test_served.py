@@ -8,9 +8,11 @@ import pytest
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.served import (
     ACCELERATOR_CHUNKS,
     CPU_CHUNKS,
+    KERNEL_CHUNKS,
     LOOP_STEPS,
     Served,
     drafts_pay,
@@ -18,8 +20,13 @@ from langchain_gemma_jax.engine.residency.served import (
     loop_steps,
     stop_ids,
 )
+from langchain_gemma_jax.kernels.products import kernels_run
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.weights import Form
+from tests.engine.tiny import CONFIGS, RECIPES
+from tests.models.int8 import Int8Storage
 
 
 @pytest.mark.parametrize(
@@ -33,12 +40,35 @@ def test_a_turn_ends_where_tokenizer_and_checkpoint_say_so(tiny_model, declared,
     assert stop_ids(model) >= found | own if declared is not True else stop_ids(model) >= own
 
 
-def test_ladders_suit_the_platform_and_end_at_the_context():
-    assert ladders_for(Settings(), 3000, "cpu").chunks == CPU_CHUNKS
-    assert ladders_for(Settings(), 3000, "gpu").chunks == ACCELERATOR_CHUNKS
-    assert ladders_for(Settings(), 3000, "gpu").capacities == (512, 1024, 2048, 3000)
-    own = Ladders(chunks=(8,), capacities=(64,), rows=(1, 2))
-    assert ladders_for(Settings(ladders=own), 100, "cpu") == replace(own, capacities=(64, 100))
+def shape_of(name, recipe, context):
+    return Shape(Gemma(CONFIGS[name]), recipe, 320, context, PageCounts(20, 9, 8))
+
+
+def test_where_xla_attends_ladders_suit_the_platform_and_end_at_the_context():
+    shape = shape_of("by kernels", Recipe("float32"), 3000)
+    assert ladders_for(Settings(), shape, "cpu").chunks == CPU_CHUNKS
+    assert ladders_for(Settings(), shape, "gpu").chunks == ACCELERATOR_CHUNKS
+    assert ladders_for(Settings(), shape, "gpu").capacities == (2048, 3000)
+    own = Ladders(chunks=(8,), capacities=(64,), rows=(1, 2), draft=7)
+    short = replace(shape, max_context=100)
+    assert ladders_for(Settings(ladders=own), short, "cpu") == replace(own, capacities=(64, 100))
+
+
+@pytest.mark.skipif(not kernels_run(), reason="the kernels do not run here")
+def test_where_kernels_attend_one_capacity_is_enough_and_one_large_chunk_where_they_skip_padding():
+    plain = RECIPES["by kernels"]
+    packed = replace(plain, storage=Int8Storage())
+    by_kernel = replace(plain, layers=replace(plain.layers, many_rows=Form.KERNEL))
+    own = Ladders(chunks=(8, 24), capacities=(64,), rows=(1, 2))
+    for recipe, skips in ((plain, False), (packed, True), (by_kernel, True)):
+        shape = shape_of("by kernels", recipe, 3000)
+        found = ladders_for(Settings(), shape, "cpu")
+        assert (found.capacities, found.padding_is_free) == ((3000,), skips)
+        assert found.chunks == (KERNEL_CHUNKS if skips else CPU_CHUNKS)
+        asked = ladders_for(Settings(ladders=own), shape, "cpu")
+        assert asked == replace(own, capacities=(3000,), padding_is_free=skips)
+    heads_of_8 = ladders_for(Settings(), shape_of("all global", plain, 3000), "cpu")
+    assert heads_of_8.capacities == (2048, 3000)
 
 
 def test_the_loop_is_for_accelerators():
