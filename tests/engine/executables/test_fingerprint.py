@@ -16,7 +16,7 @@ from tests.models.int8 import Int8Storage
 
 @pytest.fixture
 def shape(tiny_model):
-    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, 1)
+    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, PageCounts(20, 9, 8), 3, loop_steps=1)
 
 
 class Named(SingleDevice):
