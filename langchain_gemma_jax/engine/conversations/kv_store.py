@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
-from langchain_gemma_jax.engine.base.pages import Pages
+from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
@@ -161,7 +161,7 @@ class KvStore:
     def _others_run(self, resident: Resident) -> bool:
         return any(other.leased and other is not resident for other in self.index.residents)
 
-    def _make_room(self, pages: Pages, scope: str) -> bool:
+    def _make_room(self, pages: PageTotals, scope: str) -> bool:
         """Evict idle conversations, this model's first, and then idle models, until these pages fit."""
         if not (needed := self.held.sizes.of(pages)):
             return True
@@ -225,7 +225,7 @@ class KvStore:
         reuse = self.index.plan(keys, scope)
         there = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
         if there is not None:
-            room = self._make_room(Pages(len(there.whole), len(there.local)), scope)
+            room = self._make_room(PageTotals(len(there.whole), len(there.local)), scope)
             # Making room may have parked other conversations in host memory, and evicted this one from it.
             if room and there in self.host_store:
                 self.host_store.fetch(there, self.held)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from langchain_gemma_jax.engine.api import runner_factory
-from langchain_gemma_jax.engine.base.pages import Pages, Paging
+from langchain_gemma_jax.engine.base.pages import PageTotals, Paging
 from langchain_gemma_jax.engine.conversations.host_store import page_names
 from langchain_gemma_jax.engine.conversations.transfer_costs import Rate
 from langchain_gemma_jax.engine.device import page_door
@@ -22,7 +22,7 @@ from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
 SIZES = page_bytes(CONFIGS["local and global"].cache_layout, "float32", 8)
-SIZE = SIZES.of(Pages(CONTEXT // 8, 2))
+SIZE = SIZES.of(PageTotals(CONTEXT // 8, 2))
 TWO = 2 * 32 * SIZES.whole  # the budget with which the pool has 32 pages
 ROOM = 50 * SIZE
 
@@ -227,7 +227,7 @@ def test_what_several_begin_with_is_there_once(pressed, cold, rng):
     settle(engine)
     report = engine.report()
     assert report.parked >= 2
-    assert report.host_kv_bytes <= SIZES.of(Pages(8 + 4 * report.parked, 6 * report.parked))
+    assert report.host_kv_bytes <= SIZES.of(PageTotals(8 + 4 * report.parked, 6 * report.parked))
 
 
 def test_a_page_has_a_name_of_all_that_was_said_up_to_its_end_and_of_who_said_it():
