@@ -9,7 +9,7 @@ PAGE = 64  # tokens; as in models/seams/kv_cache.py, which needs JAX
 
 
 @dataclass(frozen=True)
-class Pages:
+class PageTotals:
     """Numbers of pages of each kind."""
 
     whole: int
@@ -23,7 +23,7 @@ class PageSizes:
     whole: int
     local: int
 
-    def of(self, pages: Pages) -> int:
+    def of(self, pages: PageTotals) -> int:
         """Return the bytes of these pages."""
         return pages.whole * self.whole + pages.local * self.local
 

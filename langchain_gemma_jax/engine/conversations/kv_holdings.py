@@ -14,7 +14,7 @@ import numpy as np
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.pages import Pages
+from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.page_books import PageBook
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
@@ -56,7 +56,7 @@ class KvHoldings:
 
     def nbytes(self) -> int:
         """Return the bytes of all pages that somebody has."""
-        return self.sizes.of(Pages(self._whole.used, self._local.used))
+        return self.sizes.of(PageTotals(self._whole.used, self._local.used))
 
     def busy(self) -> int:
         """Return the bytes of running requests' conversations."""
@@ -64,11 +64,11 @@ class KvHoldings:
 
     # Pages that are needed.
 
-    def pages_for(self, tokens: int) -> Pages:
+    def pages_for(self, tokens: int) -> PageTotals:
         """Return the pages of a conversation of this number of tokens."""
-        return Pages(self.paging.count(tokens), len(self.paging.local(tokens)))
+        return PageTotals(self.paging.count(tokens), len(self.paging.local(tokens)))
 
-    def missing(self, resident: Resident, tokens: int, kept: int | None = None, *, branch: bool = False) -> Pages:
+    def missing(self, resident: Resident, tokens: int, kept: int | None = None, *, branch: bool = False) -> PageTotals:
         """Return the pages that a conversation needs to be written up to this number of tokens.
 
         ``kept``: how many of its first tokens are kept, if not all. ``branch``: for a new conversation, which shares
@@ -81,12 +81,12 @@ class KvHoldings:
             local.intersection_update(range(whole))
         copies, local_copies = self._copies(resident, length, shared=branch)
         new = set(self._local_pages(length, tokens)) - local
-        return Pages(max(0, self.paging.count(tokens) - whole) + copies, len(new) + local_copies)
+        return PageTotals(max(0, self.paging.count(tokens) - whole) + copies, len(new) + local_copies)
 
-    def shortage(self, pages: Pages) -> int:
+    def shortage(self, pages: PageTotals) -> int:
         """Return the bytes of those of these pages that the pool does not have free."""
         whole, local = pages.whole - self._whole.free, pages.local - self._local.free
-        return self.sizes.of(Pages(max(0, whole), max(0, local)))
+        return self.sizes.of(PageTotals(max(0, whole), max(0, local)))
 
     # Programs.
 

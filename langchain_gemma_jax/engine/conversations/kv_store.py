@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
-from langchain_gemma_jax.engine.base.pages import Pages
+from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.conversations import kv_eviction
 from langchain_gemma_jax.engine.conversations.disk_store import DiskStore
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
@@ -169,7 +169,7 @@ class KvStore:
     def _others_run(self, resident: Resident) -> bool:
         return any(other.leased and other is not resident for other in self.index.residents)
 
-    def _make_room(self, pages: Pages, scope: str) -> bool:
+    def _make_room(self, pages: PageTotals, scope: str) -> bool:
         """Evict idle conversations, this model's first, and then idle models, until these pages fit."""
         if not (needed := self.held.sizes.of(pages)):
             return True
@@ -231,7 +231,7 @@ class KvStore:
         # Making room may park other conversations in host memory, and evict this one from it.
         if (
             found is not None
-            and self._make_room(Pages(len(found.whole), len(found.local)), scope)
+            and self._make_room(PageTotals(len(found.whole), len(found.local)), scope)
             and found in self.host_store
         ):
             self.host_store.fetch(found, self.held)

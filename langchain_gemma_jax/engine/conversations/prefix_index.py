@@ -21,7 +21,7 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from langchain_gemma_jax.engine.base.pages import Pages, PageSizes, Paging
+from langchain_gemma_jax.engine.base.pages import PageSizes, PageTotals, Paging
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident
 
@@ -178,7 +178,7 @@ class PrefixIndex:
         for resident in residents:
             whole.update(resident.whole)
             local.update(resident.local.values())
-        return self._sizes.of(Pages(len(whole), len(local)))
+        return self._sizes.of(PageTotals(len(whole), len(local)))
 
     def _known(self, resident: Resident) -> None:
         if resident not in self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 
 from langchain_gemma_jax.engine.base import pages
-from langchain_gemma_jax.engine.base.pages import Pages, PageSizes, Paging
+from langchain_gemma_jax.engine.base.pages import PageSizes, PageTotals, Paging
 from langchain_gemma_jax.models.seams import kv_cache
 
 
@@ -54,7 +54,7 @@ def test_a_table_has_a_place_for_every_page_of_a_window_and_a_chunk_behind_it():
 
 
 def test_bytes_are_those_of_both_kinds():
-    assert PageSizes(100, 7).of(Pages(3, 2)) == 314
+    assert PageSizes(100, 7).of(PageTotals(3, 2)) == 314
 
 
 def test_a_page_is_as_large_as_that_of_the_cache():

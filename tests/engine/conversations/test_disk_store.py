@@ -12,19 +12,20 @@ import pytest
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.conversations import disk_arrays, disk_store
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.page_door import MappedPages
+from langchain_gemma_jax.engine.device.page_pool import page_bytes
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, InputError
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.engine.conversations.test_host_store import reading_is
-from tests.engine.faults_support import SMALL, Fault, assert_works, copied, greedy, injected, resource_exhausted
+from tests.engine.faults_support import SMALL, assert_works, copied, greedy, resource_exhausted
 from tests.engine.model_files import FilesOf
 from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 from tests.waiting import until
 
 SYSTEM = 60
-SIZE = sequence_kv.sequence_bytes(CONFIGS["local and global"].cache_layout, CONTEXT, CONTEXT, "float32")
+PAGE_BYTES = page_bytes(CONFIGS["local and global"].cache_layout, "float32", 8).whole
 
 
 @pytest.fixture
@@ -93,6 +94,12 @@ def a_model(folder, model):
 def bfloat16(model):
     half = jax.tree.map(lambda array: array.astype("bfloat16") if array.ndim > 1 else array, model.params)
     return replace(model, params=half, recipe=Recipe("bfloat16"), name=f"{model.name}, half")
+
+
+def of_a_token(held):
+    """The first key of a conversation's token, as bytes."""
+    (page,), _ = held.read(held.index.residents[0], [0], [])
+    return page[0][0, 5].tobytes()
 
 
 @pytest.mark.long
@@ -200,7 +207,7 @@ def test_nothing_is_written_or_read_where_reading_the_tokens_is_faster(started, 
 
 def test_what_leaves_the_device_and_the_host_comes_back_from_the_disk(started, place, cold, rng, monkeypatch):
     monkeypatch.setattr(disk_store, "IDLE_SECONDS", 1000.0)
-    engine, served = started(kv_bytes=5 * SIZE // 2, max_snapshots=1)
+    engine, served = started(kv_bytes=2 * 32 * PAGE_BYTES, max_snapshots=1)
     histories = [text(rng, 60) for _ in range(5)]
     answers = [list(engine.submit(served, history, greedy(4)).result().ids) for history in histories]
     for history, answer in zip(histories, answers, strict=True):
@@ -279,13 +286,18 @@ def test_a_request_that_waits_for_the_disk_keeps_no_other(started, place, rng, m
     assert engine.report().prefixes_read == 1, "the file was read once for all of them"
 
 
-def test_a_device_that_refuses_a_copy_costs_nothing(started, place, rng, caplog):
+def test_a_device_that_refuses_a_copy_costs_nothing(started, place, rng, caplog, monkeypatch):
     engine, served = started()
-    fault = Fault(resource_exhausted, lambda _n, _name, key: key[:1] == ("resize",))
-    with injected(fault, ["run"]):
-        engine.submit(served, text(rng, SYSTEM), greedy(3)).result()
-        until(lambda: fault.raised)
-        assert_works(engine, served)
+    refused = threading.Event()
+
+    def refuse(*_, **__):
+        refused.set()
+        raise resource_exhausted()
+
+    monkeypatch.setattr(MappedPages, "read", refuse)
+    engine.submit(served, text(rng, SYSTEM), greedy(3)).result()
+    assert refused.wait(300)
+    assert_works(engine, served)
     assert "could not be copied for the disk" in caplog.text
     assert engine.report().prefixes_written == 0
 
@@ -310,8 +322,7 @@ def test_encrypted_prefixes_are_those_of_one_key(started, place, tmp_path, rng):
     engine, served = started(prefix_key_file=keys[0])
     wanted = engine.submit(served, prompt, greedy(4), system=SYSTEM).result().ids
     quiet(engine, 2)
-    kept = engine._owner.call(lambda: jax.device_get(kv_store_of(engine).index.residents[0].handle.layers[1].keys))
-    needle = kept[0, 0, 5].tobytes()
+    needle = engine._owner.call(lambda: of_a_token(kv_store_of(engine).held))
     engine.close(30)
     assert not any(needle in path.read_bytes() for path in place.glob("*.prefix"))
     for key, reused in ((None, 0), (keys[1], 0), (keys[0], SYSTEM)):
@@ -347,7 +358,7 @@ def test_random_conversations_over_many_restarts_never_change_an_answer(started,
     histories = [text(rng, rng.randint(20, 60)) for _ in range(6)]
     reused = 0
     for _ in range(12):
-        engine, served = started(prefix_store=60_000, kv_bytes=4 * SIZE)
+        engine, served = started(prefix_store=60_000, kv_bytes=2 * 64 * PAGE_BYTES)
         for _ in range(6):
             history = rng.choice(histories)
             prompt = [*history[: rng.randint(18, len(history))], *text(rng, rng.randint(1, 6))][: CONTEXT - 8]

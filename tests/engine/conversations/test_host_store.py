@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import gc
+import random
 
-import jax
 import pytest
-from langchain_gemma_jax.engine.conversations.host_memory import HostMemory
 
-from langchain_gemma_jax.engine.conversations import host_memory
+from langchain_gemma_jax.engine.api import runner_factory
+from langchain_gemma_jax.engine.base.pages import PageTotals, Paging
+from langchain_gemma_jax.engine.conversations.host_store import page_names
 from langchain_gemma_jax.engine.conversations.transfer_costs import Rate
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device import page_door
+from langchain_gemma_jax.engine.device.page_door import MappedPages
+from langchain_gemma_jax.engine.device.page_pool import page_bytes
+from langchain_gemma_jax.engine.requests.prompt import token_keys
+from langchain_gemma_jax.engine.requests.resident import Resident
 from tests.engine.faults_support import SMALL, assert_works, greedy
-from tests.engine.residents_support import baseline, need_of, on_device, status
+from tests.engine.residents_support import baseline, folders_in, need_of, on_device, status
 from tests.engine.tiny import CONFIGS, CONTEXT, kv_store_of, settle, text
 from tests.tiny_gemma import tiny_gemma
 
-CONFIG = CONFIGS["local and global"]
-SIZE = sequence_kv.sequence_bytes(CONFIG.cache_layout, CONTEXT, CONTEXT, "float32")
+SIZES = page_bytes(CONFIGS["local and global"].cache_layout, "float32", 8)
+SIZE = SIZES.of(PageTotals(CONTEXT // 8, 2))
+TWO = 2 * 32 * SIZES.whole  # the budget with which the pool has 32 pages
 ROOM = 50 * SIZE
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return folders_in(tmp_path_factory.mktemp("models"))
 
 
 class Always(Rate):
@@ -41,7 +52,7 @@ def reading_is(seconds, engine):
 @pytest.fixture
 def pressed(engine_of, tiny_model):
     """An engine where two conversations fit the device, and many the host."""
-    engine = engine_of(ladders=SMALL, kv_bytes=5 * SIZE // 2, max_snapshots=1, host_kv_bytes=ROOM)
+    engine = engine_of(ladders=SMALL, kv_bytes=TWO, max_snapshots=1, host_kv_bytes=ROOM)
     served = engine.serve(tiny_model)
     reading_is(100.0, engine)
     return engine, served
@@ -95,7 +106,7 @@ def test_what_is_there_is_not_fetched_where_reading_is_faster_by_now(pressed, co
 
 
 def test_no_host_memory_is_used_where_none_is_allowed(engine_of, tiny_model, cold, rng):
-    engine = engine_of(ladders=SMALL, kv_bytes=5 * SIZE // 2, host_kv_bytes=0)
+    engine = engine_of(ladders=SMALL, kv_bytes=TWO, host_kv_bytes=0)
     served = engine.serve(tiny_model)
     reading_is(100.0, engine)
     talk(engine, served, [text(rng, 60) for _ in range(4)], cold, rng, turns=2)
@@ -104,7 +115,7 @@ def test_no_host_memory_is_used_where_none_is_allowed(engine_of, tiny_model, col
 
 def test_host_memory_has_a_bound_too(engine_of, tiny_model, cold, rng):
     allowed = 3 * SIZE
-    engine = engine_of(ladders=SMALL, kv_bytes=5 * SIZE // 2, max_snapshots=0, host_kv_bytes=allowed)
+    engine = engine_of(ladders=SMALL, kv_bytes=TWO, max_snapshots=0, host_kv_bytes=allowed)
     served = engine.serve(tiny_model)
     reading_is(100.0, engine)
     conversations = [text(rng, 60) for _ in range(8)]
@@ -130,19 +141,19 @@ def test_scopes_never_meet_on_the_host_either(pressed, cold, rng):
 def test_a_host_that_refuses_costs_a_second_reading_and_nothing_else(pressed, cold, rng, monkeypatch, caplog):
     engine, served = pressed
 
-    def refuse(*_):
-        raise jax.errors.JaxRuntimeError("no pinned memory is left")
+    def refuse(*_, **__):
+        raise MemoryError("no memory is left")
 
-    monkeypatch.setattr(HostMemory, "put", refuse)
+    monkeypatch.setattr(MappedPages, "read", refuse)
     talk(engine, served, [text(rng, 60) for _ in range(4)], cold, rng, turns=2)
     assert engine.report().parked == 0
-    assert "no pinned memory is left" in caplog.text
+    assert "could not be kept on the host: MemoryError" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["probed", "numpy"])
+@pytest.mark.parametrize("kind", ["mapped", pytest.param("programs", marks=pytest.mark.long)])
 def test_a_conversation_outlives_its_models_eviction(engine_of, folders, rng, monkeypatch, kind):
-    if kind == "numpy":
-        monkeypatch.setattr(host_memory, "_works", lambda *_: None)
+    for module in (page_door, runner_factory) if kind == "programs" else ():
+        monkeypatch.setattr(module, "is_mapped", lambda _: False)
     need = need_of(engine_of(ladders=SMALL), folders[0])
     engine = engine_of(ladders=SMALL, memory_budget=need + need // 2, host_kv_bytes=ROOM)
     start = baseline()
@@ -205,3 +216,57 @@ def test_the_rate_of_reading_is_measured(engine_of, tiny_model, rng):
     settle(engine)
     assert 0 < read.seconds(1) < 10
     assert kv_store_of(engine).host_store.read is read
+
+
+def test_what_several_begin_with_is_there_once(pressed, cold, rng):
+    engine, served = pressed
+    system = text(rng, 64)
+    for _ in range(14):
+        prompt = [*system, *text(rng, 20)]
+        cold.expect(prompt, engine.submit(served, prompt, greedy(2), system=64).result())
+    settle(engine)
+    report = engine.report()
+    assert report.parked >= 2
+    assert report.host_kv_bytes <= SIZES.of(PageTotals(8 + 4 * report.parked, 6 * report.parked))
+
+
+def test_a_page_has_a_name_of_all_that_was_said_up_to_its_end_and_of_who_said_it():
+    def names(ids, scope=""):
+        return page_names(Resident(scope, 8, token_keys(ids)), Paging(8, None))
+
+    plain = names(range(20))
+    assert len(set(plain)) == 3
+    assert names([*range(19), 7])[:2] == plain[:2]
+    for other in (names([7, *range(1, 20)]), names(range(20), "a")):
+        assert not set(plain) & set(other)
+    assert names(range(16)) == plain[:2]
+    assert names(range(20), "\ud800") != names(range(20), "\ud801")
+
+
+@pytest.mark.long
+def test_random_turns_under_pressure_are_those_of_a_cold_run(engine_of, tiny_model, cold, rng):
+    """Conversations begin alike, branch, leave for the host and come back, while others make room for themselves."""
+    for seed in range(3):
+        engine = engine_of(
+            ladders=SMALL, kv_bytes=TWO, max_snapshots=1, host_kv_bytes=random.Random(seed).choice((0, 4 * SIZE, ROOM))
+        )
+        served = engine.serve(tiny_model)
+        reading_is(100.0, engine)
+        system = text(rng, 30)
+        histories = [[*system, *text(rng, 5)] for _ in range(4)]
+        for _ in range(25):
+            some = rng.sample(range(4), rng.randint(1, 3))
+            asked = []
+            for number in some:
+                cut = rng.choice([len(histories[number])] * 3 + [rng.randint(30, len(histories[number]))])
+                histories[number] = [*histories[number][:cut], *text(rng, rng.randint(1, 12))]
+                if len(histories[number]) > CONTEXT - 10:
+                    histories[number] = [*system, *text(rng, 3)]
+                asked.append(engine.submit(served, histories[number], greedy(4), system=30, scope=rng.choice("aaab")))
+            for number, each in zip(some, asked, strict=True):
+                done = each.result()
+                cold.expect(histories[number], done, f"seed {seed}")
+                histories[number] += done.ids
+        settle(engine)
+        held = kv_store_of(engine).held
+        assert held.nbytes() == held.index.nbytes() <= TWO

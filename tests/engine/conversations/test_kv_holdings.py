@@ -18,7 +18,7 @@ import pytest
 from langchain_gemma_jax.engine.api.model_estimate import shape_of
 from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.metrics import Metrics
-from langchain_gemma_jax.engine.base.pages import Pages
+from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.device import page_door
@@ -72,7 +72,7 @@ class Walk:
         self.keys = {}  # of each conversation
 
     def used(self):
-        return Pages(self.held._whole.used, self.held._local.used)
+        return PageTotals(self.held._whole.used, self.held._local.used)
 
     def any(self):
         return self.rng.choice(list(self.keys))
@@ -97,7 +97,7 @@ class Walk:
             self.drop()
             return
         self.held.grow(resident, tokens)
-        assert self.used() == Pages(before.whole + missing.whole, before.local + missing.local)
+        assert self.used() == PageTotals(before.whole + missing.whole, before.local + missing.local)
         if self.rng.random() < 0.8:
             self.held.drop_passed(resident, tokens)
         keys = [*self.keys[resident], *(self.rng.randrange(300) for _ in range(tokens - start))]
@@ -256,7 +256,7 @@ def walk(held, seed, steps):
     while play.keys:
         play.drop()
         play.check()
-    assert play.used() == Pages(0, 0)
+    assert play.used() == PageTotals(0, 0)
     held.give_back()
     assert held._pool is None, "without conversations there is no pool"
 
@@ -298,7 +298,7 @@ def test_a_device_that_fails_costs_no_page(tiny_model, fails, monkeypatch):
         failing()
     for resident in held.index.residents:
         held.drop(resident)
-    assert play.used() == Pages(0, 0)
+    assert play.used() == PageTotals(0, 0)
 
 
 def test_a_pool_that_went_with_a_failed_program_is_made_anew(tiny_model):

@@ -8,7 +8,7 @@ from collections import Counter
 import jax
 import pytest
 
-from langchain_gemma_jax.engine.base.pages import Pages
+from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
 from langchain_gemma_jax.engine.device.page_pool import page_bytes
@@ -218,7 +218,7 @@ def test_one_that_waits_for_memory_goes_on_from_what_it_had_read(engine_of, tiny
 
 
 def test_what_does_not_fit_even_alone_is_an_error_and_the_next_one_works(engine_of, tiny_model, cold, rng):
-    budget = SIZES.of(Pages(12, 4))
+    budget = SIZES.of(PageTotals(12, 4))
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     small = text(rng, 10)
@@ -232,7 +232,7 @@ def test_one_that_grows_beyond_the_budget_is_an_error_and_the_next_one_works(
     engine_of, tiny_model, cold, rng, monkeypatch
 ):
     monkeypatch.setattr(kv_store, "HEADROOM", 4)
-    budget = SIZES.of(Pages(8, 3))
+    budget = SIZES.of(PageTotals(8, 3))
     engine = engine_of(kv_bytes=budget)
     served = engine.serve(tiny_model)
     small = text(rng, 10)
@@ -249,7 +249,7 @@ def test_with_any_budget_a_conversation_is_answered_or_refused(engine_of, tiny_m
     """Its earlier turns are given up before it is refused, and it never waits for itself."""
     answered = 0
     for pages in range(2, 20, 3):
-        budget = SIZES.of(Pages(pages, 0)) + rng.randrange(SIZES.whole)
+        budget = SIZES.of(PageTotals(pages, 0)) + rng.randrange(SIZES.whole)
         engine = engine_of(kv_bytes=budget)
         served, history, system = engine.serve(tiny_model), text(rng, 12), 9
         try:
@@ -265,10 +265,21 @@ def test_with_any_budget_a_conversation_is_answered_or_refused(engine_of, tiny_m
     assert 0 < answered < 6
 
 
+def test_a_conversation_that_is_alone_gives_up_its_earlier_turns_before_it_is_refused(engine_of, tiny_model, cold, rng):
+    engine = engine_of(kv_bytes=SIZES.of(PageTotals(14, 4)))
+    served, history = engine.serve(tiny_model), text(rng, 40)
+    for _ in range(4):  # each turn's window is in a page or two, and the tokens of all of them are in thirteen
+        done = engine.submit(served, history, greedy(9), system=20).result()
+        cold.expect(history, done)
+        check_books(engine)
+        history += [*done.ids, *text(rng, 8)]
+    assert len(history) == 108
+
+
 @pytest.mark.long
 def test_two_models_share_the_budget(engine_of, tiny_model, model_of, cold, cold_of, rng):
     other = model_of("all global")
-    budget = SIZES.of(Pages(20, 8))
+    budget = SIZES.of(PageTotals(20, 8))
     engine = engine_of(kv_bytes=budget, ladders=ONE_SIZE)
     for _ in range(2):  # what one of them keeps gives way to the other
         for model, oracle in ((tiny_model, cold), (other, cold_of("all global"))):
