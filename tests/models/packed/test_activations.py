@@ -13,12 +13,11 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.kernels.library import kernels
-from langchain_gemma_jax.models.loading.asked_storage import BY_KERNEL
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.activations import in_eight_bits
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.recipes import BetweenForm, Recipe
+from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.weights import PLAIN
@@ -103,7 +102,9 @@ def test_they_are_rounded_where_kernels_are_faster_so_or_where_it_is_asked_for(m
         assert {w.forms.activations for w in jax.tree.leaves(model.params, is_leaf=is_blocks) if is_blocks(w)} == {
             found
         }
-        assert (model.recipe.attention == BY_KERNEL) or (forms, found) != (KERNEL, "int8"), "other bits in long chunks"
+        assert (model.recipe.attention is AttentionForm.KERNEL) or (forms, found) != (KERNEL, "int8"), (
+            "other bits in long chunks"
+        )
         names.add(fingerprint.family(Shape(model.architecture, model.recipe, 320, 64, 1), model.placement))
     with load("sprout-s", recipe=model.recipe, activations="float32", progress=False) as again:
         assert again.recipe.storage.forms.activations == "float32"
@@ -130,8 +131,8 @@ def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
     monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
     for recipe, unasked in (
         (Recipe("float32"), "float32"),
-        (Recipe("float32", attention=BY_KERNEL), "float32"),
-        (Recipe("float32", attention=BY_KERNEL, between=BetweenForm.KERNEL), "int8"),
+        (Recipe("float32", attention=AttentionForm.KERNEL), "float32"),
+        (Recipe("float32", attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL), "int8"),
     ):
         for asked, found in ((None, unasked), ("int8", "int8")):
             with load("sprout-s", weights="int8", activations=asked, recipe=recipe, progress=False) as model:
@@ -152,7 +153,7 @@ def test_a_token_is_the_same_to_the_bit_however_it_was_read(monkeypatch):
 
         def read(tokens: int, rows: int, capacity: int) -> np.ndarray:
             layout, dtype = model.architecture.cache_layout, recipe.kv_dtype
-            kv = tuple(allocate(layout, 1, capacity, dtype, model.device) for _ in range(rows))
+            kv = allocate(layout, rows, capacity, dtype, model.device)
             found = []
             for start in range(0, len(ids), tokens):
                 part = ids[start : start + tokens]
