@@ -70,7 +70,7 @@ def plain(mark: Mark, folder: str, dtype: str, tokens: str) -> None:
         return jnp.argmax(logits(params, config, recipe, hidden[:, 0]), axis=-1), cache
 
     ids = prompt(int(tokens))
-    cache = kv_cache.allocate(config.cache_layout, 1, len(ids) + TOKENS + kv_cache.STEP_SLACK, dtype, model.device)
+    cache = kv_cache.allocate(config.cache_layout, 1, len(ids) + TOKENS, dtype, model.device)
     token, cache = step(model.params, np.array([ids], np.int32), np.zeros(1, np.int32), cache)
     int(token[0])
     mark("first token")
