@@ -91,7 +91,9 @@ def ladders() -> str:
             x += wide + 3
     total = sizes.programs().total
     drawing.words(
-        12, 5, f"Yellow chunks have padding, which costs nothing here. In all, any context needs {total} programs at most."
+        12,
+        5,
+        f"Yellow chunks have padding, which costs nothing. Any context needs {total} programs at most.",
     )
     return drawing.svg()
 

@@ -26,8 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.running.command import positive
-from langchain_gemma_jax.engine.device.knobs import knobs
-from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
+from benchmarks.work.bare_programs import bare_shape, bare_tables, greedy_rows
+from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.catalog import known, published
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
@@ -156,25 +156,28 @@ class Runner:
 
     def __init__(self, config: ModelConfig, recipe: Recipe, params: Params) -> None:
         self._params, self._config = params, config
-        shape = Shape(Gemma(config), recipe, config.vocab_size, CAPACITY, loop_steps=STEPS)
-        self._programs = Programs(shape, placement_of(None))
-        words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self._greedy = jax.device_put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
+        self._kind, self._recipe = Gemma(config), recipe
+        self._programs, self._tables, self._pool = self._conversations(1)
         random = np.random.default_rng(0)
         self._prompt = jax.device_put(random.integers(1000, config.vocab_size - 1000, (1, PROMPT)).astype(np.int32))
-        self._sequence = self._programs.empty(CAPACITY)()
+
+    def _conversations(self, rows: int) -> tuple[Programs, Any, Any]:
+        """Return the programs for so many conversations together, their tables, and a pool."""
+        shape = bare_shape(self._kind, self._recipe, CAPACITY, chunk=PROMPT, rows=rows, loop_steps=STEPS)
+        programs = Programs(shape, placement_of(None))
+        return programs, jax.device_put(bare_tables(shape, rows)), programs.empty()()
 
     def read(self) -> object:
         """Read the prompt, from the beginning."""
-        start, count = jax.device_put((np.zeros(1, np.int32), np.full(1, PROMPT, np.int32)))
-        hidden, self._ends, self._sequence = self._programs.read(
-            self._params, self._prompt, start, count, self._sequence
-        )
+        numbers = np.zeros(1, np.int32), np.full(1, PROMPT, np.int32), np.array(PROMPT - 1, np.int32)
+        given = jax.device_put(numbers)
+        hidden, _, self._pool = self._programs.read(self._params, self._prompt, *given, self._tables, self._pool)
         return hidden
 
     def decode(self, rows: int) -> float:
         """Tokens a second of so many conversations together, behind as many tokens as the prompt has."""
-        sequences = tuple(self._programs.empty(CAPACITY)() for _ in range(rows))
+        programs, tables, pool = self._conversations(rows)
+        greedy = jax.device_put(greedy_rows(self._config.vocab_size, rows))
         tokens, ends, limits, stops = jax.device_put(
             (
                 np.arange(2000, 2000 + rows, dtype=np.int32),
@@ -186,9 +189,7 @@ class Runner:
         took = []
         for _ in range(CALLS):
             began = time.perf_counter()
-            picked, got, sequences = self._programs.loop(
-                self._params, tokens, ends, limits, stops, sequences, (self._greedy,) * rows
-            )
+            picked, got, pool = programs.loop(self._params, tokens, ends, limits, stops, tables, pool, greedy)
             made = int(np.asarray(got).sum())
             took.append((time.perf_counter() - began) / made)
             tokens, ends = picked.tokens[-1], ends + STEPS

@@ -2,8 +2,8 @@
 
     python benchmarks/device/behind.py [--dtype bfloat16] [--rounds 12] [--processor-time]
 
-The 270M shape with random weights, a conversation at a time, each in a cache of the capacity that the engine would give
-it. Prints a table of figures.md. With ``--processor-time``, what the process took of processors is told, and not what a
+The 270M shape with random weights, a conversation at a time, with tables that reach as far as the engine's would.
+Prints a table of figures.md. With ``--processor-time``, what the process took of processors is told, and not what a
 clock said: for machines that are shared, and on one processor (``taskset -c 0``), where nobody waits.
 """
 
@@ -23,14 +23,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.work.bare_programs import bare_shape, bare_tables, greedy_rows
 from benchmarks.work.checkpoint import CONFIG
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.device.knobs import knobs
-from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.device.page_pool import KvPool
+from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.random_params import random_params
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, choose_recipe
+from langchain_gemma_jax.models.recipes import AttentionForm, choose_recipe
 from langchain_gemma_jax.models.seams.placement import placement_of
 
 BEHIND = (512, 4096, 16384)  # tokens that a step's conversation has
@@ -47,47 +48,35 @@ class Beside:
         config = config_from_hf(dict(CONFIG), "the 270M shape")
         recipe = choose_recipe(dtype)
         self.clock, self.device = clock, jax.local_devices()[0]
-        self.ladders = Ladders().for_context(config.max_context)
+        self.kind, self.recipe, self.ladders = Gemma(config), recipe, Ladders().for_context(config.max_context)
         self.params = jax.device_put(random_params(config, recipe), self.device)
-        words = np.full(-(-config.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self.greedy = self.put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
-        self.programs = {
-            form: Programs(
-                Shape(
-                    Gemma(config),
-                    replace(recipe, attention=Attention(form, form)),
-                    config.vocab_size,
-                    config.max_context,
-                ),
-                placement_of(self.device),
-            )
-            for form in FORMS
-        }
+        self.greedy = self.put(greedy_rows(config.vocab_size))
 
     def put(self, tree: Any) -> Any:
         return jax.device_put(tree, self.device)
 
-    def sequence(self, form: AttentionForm, tokens: int) -> Any:
-        """A conversation with made-up keys and values."""
-        empty = self.programs[form].empty(self.ladders.capacity(tokens + ROOM))()
-        key = jax.random.key(0)
-        return jax.tree.map(
-            lambda leaf: (
-                leaf
-                if leaf.dtype == jnp.int32
-                else (jax.random.normal(key, leaf.shape, jnp.float32) * 0.5).astype(leaf.dtype)
-            ),
-            empty,
-        )
+    def conversation(self, form: AttentionForm, tokens: int) -> tuple[Programs, Any, KvPool]:
+        """Return the programs for a conversation, its tables, and a pool with made-up keys and values."""
+        capacity = self.ladders.capacity(tokens + ROOM)
+        shape = bare_shape(self.kind, replace(self.recipe, attention=form), capacity, chunk=CHUNK)
+        programs, key = Programs(shape, placement_of(self.device)), jax.random.key(0)
+
+        def made_up(leaf: jax.Array) -> jax.Array:
+            if leaf.dtype == jnp.int32:
+                return leaf
+            return (jax.random.normal(key, leaf.shape, jnp.float32) * 0.5).astype(leaf.dtype)
+
+        return programs, self.put(bare_tables(shape)), jax.tree.map(made_up, programs.empty()())
 
     def step(self, form: AttentionForm, behind: int) -> Callable[[], float]:
         """Return a function that makes a token, and gives how long that took."""
-        token, ends = self.put((np.array([5], np.int32), np.array([behind], np.int32)))
-        state = [self.sequence(form, behind)]
+        given = self.put((np.array([5], np.int32), np.array([behind], np.int32), np.ones(1, np.int32)))
+        programs, tables, pool = self.conversation(form, behind)
+        state = [pool]
 
         def run() -> float:
             began = self.clock()
-            picked, _, (state[0],) = self.programs[form].step(self.params, token, ends, (state[0],), (self.greedy,))
+            picked, _, state[0] = programs.step(self.params, *given, tables, state[0], self.greedy)
             jax.block_until_ready(picked)
             return self.clock() - began
 
@@ -96,13 +85,14 @@ class Beside:
     def chunk(self, form: AttentionForm, prompt: int) -> Callable[[], float]:
         """Return a function that reads the middle of a prompt, and gives how long that took."""
         tokens = np.random.default_rng(0).integers(1000, 200_000, (1, CHUNK)).astype(np.int32)
-        numbers = np.array([(prompt - CHUNK) // 2], np.int32), np.array([CHUNK], np.int32)
+        numbers = np.array([(prompt - CHUNK) // 2], np.int32), np.array([CHUNK], np.int32), np.array(0, np.int32)
         given = self.put((tokens, *numbers))
-        state = [self.sequence(form, prompt)]
+        programs, tables, pool = self.conversation(form, prompt)
+        state = [pool]
 
         def run() -> float:
             began = self.clock()
-            hidden, _, state[0] = self.programs[form].read(self.params, *given, state[0])
+            hidden, _, state[0] = programs.read(self.params, *given, tables, state[0])
             jax.block_until_ready(hidden)
             return self.clock() - began
 

@@ -13,9 +13,10 @@ from functools import partial
 import jax
 
 from benchmarks.running.serve import Answer, Job, serve
+from benchmarks.work.bare_programs import bare_shape
 from benchmarks.work.workload import CAPACITY, PROMPT
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
-from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables.signatures import Signatures, lower
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
@@ -26,7 +27,7 @@ from langchain_gemma_jax.models.seams.placement import placement_of
 def compile_seconds(model: str, dtype: str, prompt: int = PROMPT, capacity: int = CAPACITY) -> dict[str, float]:
     """Seconds for each program of a published size, one row: what a first prompt and a first step have to wait for."""
     config, recipe, where = published(model), choose_recipe(dtype), placement_of(None)
-    shape = Shape(Gemma(config), recipe, config.vocab_size, capacity, loop_steps=1)
+    shape = bare_shape(Gemma(config), recipe, capacity, chunk=prompt)
     programs, signatures = Programs(shape, where), Signatures(shape, where)
 
     def compiled(key: ProgramKey) -> object:

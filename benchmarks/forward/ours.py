@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.running.serve import Answer, Job, serve_engine
+from benchmarks.work.bare_programs import bare_shape, bare_tables, greedy_rows
 from benchmarks.work.workload import CAPACITY, LONG_PROMPT, PROMPT
-from langchain_gemma_jax.engine.device.knobs import knobs
-from langchain_gemma_jax.engine.device.programs import Programs, RowKnobs, Shape
+from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.place import place
@@ -29,10 +28,10 @@ class Ours:
 
     def __init__(self, kind: Architecture, recipe: Recipe, params: Params, device: jax.Device) -> None:
         self._params, self._device = params, device
-        self._programs = Programs(Shape(kind, recipe, kind.vocab_size, CAPACITY), placement_of(self._device))
-        self._sequence = self._programs.empty(CAPACITY)()
-        words = np.full(-(-kind.vocab_size // 32), 0xFFFFFFFF, np.uint32)
-        self._greedy = self._put(RowKnobs(knobs(seed=0, prompt_length=0, temperature=0.0), jnp.asarray(words)))
+        shape = bare_shape(kind, recipe, CAPACITY, chunk=max(self.prompt_lengths))
+        self._programs = Programs(shape, placement_of(self._device))
+        self._pool, self._tables = self._programs.empty()(), self._put(bare_tables(shape))
+        self._greedy, self._one = self._put((greedy_rows(kind.vocab_size), np.ones(1, np.int32)))
         self.facts: Answer = {
             "version": f"jax {jax.__version__}",
             "weight_bytes": sum(array.nbytes for array in leaves(self._params)),
@@ -43,19 +42,21 @@ class Ours:
         """Do nothing: the content of the cache follows from how much was read."""
 
     def read(self, prompt: Sequence[int]) -> int:
-        tokens, start, count = self._put(
-            (np.array([prompt], np.int32), np.zeros(1, np.int32), np.array([len(prompt)], np.int32))
+        count = len(prompt)
+        numbers = np.zeros(1, np.int32), np.array([count], np.int32), np.array(count - 1, np.int32)
+        given = self._put((np.array([prompt], np.int32), *numbers))
+        hidden, self._ends, self._pool = self._programs.read(self._params, *given, self._tables, self._pool)
+        picked = self._programs.pick(
+            self._params, hidden, self._ends, self._one[0], self._tables.whole, self._pool.ids, self._greedy
         )
-        hidden, self._ends, self._sequence = self._programs.read(self._params, tokens, start, count, self._sequence)
-        picked = self._programs.pick(self._params, hidden, self._ends, (self._sequence.ids,), (self._greedy,))
         self._token = picked.tokens
         return int(np.asarray(self._token)[0])
 
     def decode(self, count: int) -> list[int]:
         found = []
         for _ in range(count):
-            picked, self._ends, (self._sequence,) = self._programs.step(
-                self._params, self._token, self._ends, (self._sequence,), (self._greedy,)
+            picked, self._ends, self._pool = self._programs.step(
+                self._params, self._token, self._ends, self._one, self._tables, self._pool, self._greedy
             )
             self._token = picked.tokens
             found.append(self._token)

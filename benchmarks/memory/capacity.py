@@ -15,15 +15,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.running.page import Block, replace_block
-from langchain_gemma_jax.engine.api.model_estimate import first_workspace, smallest_conversation
+from langchain_gemma_jax.engine.api.model_estimate import bytes_of_conversation, first_workspace
 from langchain_gemma_jax.engine.base.settings import Settings
-from langchain_gemma_jax.engine.device import sequence_kv
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.served import LOOP_STEPS, ladders_for
 from langchain_gemma_jax.models.configuration.abstract import total_bytes
 from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 
 CAPACITY = Block("capacity", "benchmarks/memory/capacity.py")
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
@@ -54,12 +54,12 @@ class Needs:
 def needs(size: str) -> Needs:
     """Return what a published size takes."""
     kind, recipe = Gemma(published(size)), Recipe()
-    shape = Shape(kind, recipe, kind.vocab_size, kind.max_context, LOOP_STEPS)
-    ladders = ladders_for(Settings(), kind.max_context, "gpu")
-    long = [sequence_kv.sequence_bytes(shape.layout, tokens, tokens, recipe.kv_dtype) for tokens in (*CONTEXTS, 16384)]
+    shape = Shape(kind, recipe, kind.vocab_size, kind.max_context, PageCounts(1, 1), loop_steps=LOOP_STEPS)
+    ladders = ladders_for(Settings(), shape, "gpu")
+    long = [bytes_of_conversation(shape, tokens) for tokens in (*CONTEXTS, 16384)]
     return Needs(
         weights=total_bytes(recipe.abstract(published(size))),
-        workspace=first_workspace(shape, ladders) + smallest_conversation(shape, ladders),
+        workspace=first_workspace(shape, ladders) + bytes_of_conversation(shape, 1),
         conversations=tuple(long[:2]),
         token=(long[1] - long[2]) / (32768 - 16384),
     )

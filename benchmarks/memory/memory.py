@@ -101,14 +101,15 @@ def checkpoint(folder: Path, config: Mapping[str, object]) -> Path:
 
 def measure(folder: Path, rounds: int) -> Times:
     """All rounds of one model, in an engine of its own."""
-    from langchain_gemma_jax.engine.device.sequence_kv import sequence_bytes
-
+    from benchmarks.work.bare_programs import bare_shape
     from langchain_gemma_jax import configure, engine
+    from langchain_gemma_jax.engine.api.model_estimate import bytes_of_conversation
     from langchain_gemma_jax.models.checkpoint.folder import open_folder
     from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+    from langchain_gemma_jax.models.recipes import Recipe
 
-    layout = Gemma(open_folder(folder)[0]).cache_layout
-    one = sequence_bytes(layout, CONTEXT, CONTEXT, "bfloat16")
+    shape = bare_shape(Gemma(open_folder(folder)[0]), Recipe("bfloat16"), CONTEXT, chunk=CONTEXT)
+    one = bytes_of_conversation(shape, CONTEXT)
     # Room for one conversation and a half: another one has it moved to the host.
     configure(max_context=CONTEXT, kv_bytes=one * 3 // 2, guards="off")
     running = engine()

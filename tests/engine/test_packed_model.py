@@ -13,7 +13,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.device import sequence_kv
+from langchain_gemma_jax.engine.device.page_pool import page_bytes
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.library import Library, Tally
@@ -64,7 +64,8 @@ def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
     repeated = text(rng, 6) * 5
 
     def run(model):
-        one = sequence_kv.sequence_bytes(Gemma(model.config).cache_layout, CONTEXT, CONTEXT, "float32")
+        sizes = page_bytes(Gemma(model.config).cache_layout, "float32", 8)
+        one = CONTEXT // 8 * (sizes.whole + sizes.local)
         engine = engine_of(drafts=True, kv_bytes=6 * one, ladders=BATCH)  # how it grows has nothing to do with weights
         served = engine.serve(model)
         said = [engine.submit(served, [*head], greedy(8)).result().ids for head in heads]
@@ -158,15 +159,15 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
     for model in (twins[0], half):
         engine = engine_of(ladders=SMALL)
         ids = engine.submit(engine.serve(model), prompt, greedy(4)).result().ids
-        (resident,) = kv_store_of(engine).index.residents
-        layer = resident.handle.layers[0]
-        arrays = sum(leaf.nbytes for leaf in jax.tree.leaves(resident.handle))
-        found.append((str(layer.keys.dtype), str(layer.values.dtype), resident.nbytes == arrays, len(ids)))
+        held = kv_store_of(engine).held
+        (resident,), layer = held.index.residents, held.pool.layers[0]
+        pages = len(resident.whole) * held.sizes.whole + len(resident.local) * held.sizes.local
+        found.append((str(layer.keys.dtype), str(layer.values.dtype), held.nbytes() == pages, len(ids)))
         floor = engine._owner.models.known[engine._owner.models.served_as(model)].entry.floor
         found.append(floor)
     assert found[0] == ("float32", "float32", True, 4)
     assert found[2] == ("bfloat16", "bfloat16", True, 4)
-    ids_bytes = 4 * sequence_kv.physical(CONTEXT)
+    ids_bytes = 4 * 8  # of a page
     assert found[3] - ids_bytes == (found[1] - ids_bytes) // 2
 
 

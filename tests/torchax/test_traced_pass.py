@@ -23,18 +23,18 @@ def test_scores_are_torchs_for_rows_of_different_lengths(both):
     want = [scores(module, row) for row in rows]
 
     @jax.jit
-    def step(params, tokens, start, count, caches):
-        hidden, caches = kind.forward(params, recipe, tokens, start, count, caches, None)
-        return kind.logits(params, recipe, hidden), caches
+    def step(params, tokens, start, count, cache):
+        hidden, cache = kind.forward(params, recipe, tokens, start, count, cache, None)
+        return kind.logits(params, recipe, hidden), cache
 
-    caches = tuple(kv_cache.allocate(kind.cache_layout, 1, 128, "float32") for _ in rows)
+    cache = kv_cache.allocate(kind.cache_layout, len(rows), 128, "float32", jax.devices()[0])
     chunk = jnp.asarray([row[:32] for row in rows], jnp.int32)
-    found, caches = step(model.params, chunk, jnp.zeros(2, jnp.int32), jnp.asarray(lengths, jnp.int32), caches)
+    found, cache = step(model.params, chunk, jnp.zeros(2, jnp.int32), jnp.asarray(lengths, jnp.int32), cache)
     for row, length in enumerate(lengths):
         assert np.abs(np.asarray(found)[row, :length] - want[row][:length]).max() < 1e-4
     for _ in range(25):
         one = jnp.asarray([[row[length]] for row, length in zip(rows, lengths, strict=True)], jnp.int32)
-        found, caches = step(model.params, one, jnp.asarray(lengths, jnp.int32), jnp.ones(2, jnp.int32), caches)
+        found, cache = step(model.params, one, jnp.asarray(lengths, jnp.int32), jnp.ones(2, jnp.int32), cache)
         for row, length in enumerate(lengths):
             assert np.abs(np.asarray(found)[row, 0] - want[row][length]).max() < 1e-4
         lengths = [length + 1 for length in lengths]

@@ -10,14 +10,18 @@ import pytest
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.loading.asked_storage import BY_KERNEL
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.recipes import BetweenForm, Recipe
+from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 
 KERNEL = BlockForms(BlockForm.KERNEL, BlockForm.KERNEL)
+
+
+def shape_of(model):
+    return Shape(model.architecture, model.recipe, 320, 64, PageCounts(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -38,11 +42,16 @@ def test_they_are_rounded_where_kernels_are_faster_so_or_where_it_is_asked_for(m
         assert {w.forms.activations for w in jax.tree.leaves(model.params, is_leaf=is_blocks) if is_blocks(w)} == {
             found
         }
-        assert (model.recipe.attention == BY_KERNEL) or (forms, found) != (KERNEL, "int8"), "other bits in long chunks"
-        names.add(fingerprint.family(Shape(model.architecture, model.recipe, 320, 64, 1), model.placement))
+        by_kernel = model.recipe.attention is AttentionForm.KERNEL
+        assert by_kernel or (forms, found) != (KERNEL, "int8"), "other bits in long chunks"
+        names.add(
+            fingerprint.family(Shape(model.architecture, model.recipe, 320, 64, PageCounts(1, 1)), model.placement)
+        )
     with load("sprout-s", recipe=model.recipe, activations="float32", progress=False) as again:
         assert again.recipe.storage.forms.activations == "float32"
-        names.add(fingerprint.family(Shape(again.architecture, again.recipe, 320, 64, 1), again.placement))
+        names.add(
+            fingerprint.family(Shape(again.architecture, again.recipe, 320, 64, PageCounts(1, 1)), again.placement)
+        )
     assert len(names) == (1 if found == "float32" else 2), "one name for two programs, or the other way round"
 
 
@@ -65,8 +74,8 @@ def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
     monkeypatch.setattr(choose_forms, "_chosen", {"cpu": KERNEL})
     for recipe, unasked in (
         (Recipe("float32"), "float32"),
-        (Recipe("float32", attention=BY_KERNEL), "float32"),
-        (Recipe("float32", attention=BY_KERNEL, between=BetweenForm.KERNEL), "int8"),
+        (Recipe("float32", attention=AttentionForm.KERNEL), "float32"),
+        (Recipe("float32", attention=AttentionForm.KERNEL, between=BetweenForm.KERNEL), "int8"),
     ):
         for asked, found in ((None, unasked), ("int8", "int8")):
             with load("sprout-s", weights="int8", activations=asked, recipe=recipe, progress=False) as model:

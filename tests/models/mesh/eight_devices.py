@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from langchain_gemma_jax.engine.device.page_pool import shardings
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
@@ -104,15 +106,12 @@ def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]
     params = where.put(_stored(config, recipe), recipe.abstract(config))
 
     def forward(params: Any, tokens: Any, start: Any, count: Any, cache: Any) -> Any:
-        hidden, (cache,) = kind.forward(params, recipe, tokens, start, count, (cache,), None)
+        hidden, cache = kind.forward(params, recipe, tokens, start, count, cache, None)
         return kind.logits(params, recipe, hidden), cache
 
-    shapes = kv_cache.abstract_cache(layout, 1, CAPACITY, "float32")
-    homes = tuple(
-        None if shape is None else kv_cache.LayerKV(*(where.sharding(shape.shape, kv_cache.AXES),) * 2)  # type: ignore[arg-type]
-        for shape in shapes
-    )
-    cache = jax.jit(lambda: kv_cache.allocate(layout, 1, CAPACITY, "float32"), out_shardings=homes)()
+    empty = partial(kv_cache.allocate, layout, 1, CAPACITY, "float32")
+    homes = shardings(where, jax.eval_shape(empty))
+    cache = jax.jit(empty, out_shardings=homes)()
     program = jax.jit(forward, donate_argnums=4, out_shardings=(where.sharding(), homes))
     made: dict[int, Any] = {}
     said = [int(token) for token in np.random.default_rng(1).integers(4, 150, sum(CHUNKS))]
@@ -132,7 +131,11 @@ def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]
         scores += np.asarray(found)[0, :count].tolist()
         start += count
     state = where.put(np.random.default_rng(2).normal(size=config.width).astype(np.float32))
-    best = jax.jit(lambda params, state: kind.with_scores(params, recipe, state, _best)).lower(params, state).compile()
+    best = (
+        jax.jit(lambda params, state: kind.with_scores(params, recipe, state, jnp.int32(1), _best))
+        .lower(params, state)
+        .compile()
+    )
     exchanged = [COLLECTIVE.findall(one.as_text()) for one in made.values()]
     return {
         "scores": scores,
@@ -143,7 +146,7 @@ def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]
         "gathered": [shape for each in exchanged for shape, kind in each if kind != "all-reduce"],
         "on each": _on_each(params, where),
         "foretold": where.nbytes(recipe.abstract(config)),
-        "kv on each": _on_each(cache, where),
+        "kv on each": _on_each(cache.layers, where),
         "documented": _documented(config, recipe, len(where.devices)),
     }
 

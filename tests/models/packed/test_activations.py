@@ -91,7 +91,7 @@ def test_a_token_is_the_same_to_the_bit_however_it_was_read(monkeypatch):
 
         def read(tokens: int, rows: int, capacity: int) -> np.ndarray:
             layout, dtype = model.architecture.cache_layout, recipe.kv_dtype
-            kv = tuple(allocate(layout, 1, capacity, dtype, model.device) for _ in range(rows))
+            kv = allocate(layout, rows, capacity, dtype, model.device)
             found = []
             for start in range(0, len(ids), tokens):
                 part = ids[start : start + tokens]

@@ -9,13 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langchain_gemma_jax.kernels.library import Kernels
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe, store
-from langchain_gemma_jax.models.recipes.choose import choose_recipe
+from langchain_gemma_jax.models.recipes import (
+    AttentionForm,
+    BetweenForm,
+    Form,
+    Plan,
+    Recipe,
+    choose_recipe,
+    store,
+)
 from langchain_gemma_jax.models.recipes.default import CPU_ATTENTION_PAIRS
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
 choose = importlib.import_module("langchain_gemma_jax.models.recipes.choose")
-MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
+MEASURED = Recipe("float32", Plan(one_row=Form.PAD_ROWS), attention_pairs=CPU_ATTENTION_PAIRS)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +42,7 @@ def probes(monkeypatch):
         ) > 1  # the first time there is no time for everything
 
     monkeypatch.setattr(choose, "probe", measure)
-    monkeypatch.setattr(choose, "probe_attention", lambda *_, **__: (Attention(), True))
+    monkeypatch.setattr(choose, "kernels", lambda: Kernels(None, "off"))
     monkeypatch.setattr(choose, "probe_between", lambda: BetweenForm.XLA)
     return calls
 
@@ -45,30 +52,33 @@ def test_a_process_measures_once(probes):
     assert probes == ["float32"]
 
 
-def test_ways_to_attend_are_measured_and_remembered_where_kernels_run(probes, monkeypatch):
-    by_kernel, asked = Attention(AttentionForm.KERNEL, AttentionForm.PRODUCTS), []
-
-    def measure(dtype, *, kernels_are_fast):
-        asked.append((dtype, kernels_are_fast))
-        return by_kernel, True
+def test_kernels_attend_where_they_run_and_what_is_between_is_measured(probes, monkeypatch):
+    """So they do by a remembered recipe: nothing is measured again."""
+    probes.append("an earlier one: this one is complete")
+    asked = []
 
     def chosen(state):
         monkeypatch.setattr(choose, "_chosen", {})
         monkeypatch.setattr(choose, "kernels", lambda: state)
         found = choose_recipe("float32")
-        assert (found.between is BetweenForm.KERNEL) == (found.attention == by_kernel)
-        return found.attention
+        return found.attention, found.between
 
-    monkeypatch.setattr(choose, "probe_between", lambda: BetweenForm.KERNEL)
-    monkeypatch.setattr(choose, "probe_attention", measure)
-    probes.append("an earlier one: this one is complete")
-    assert chosen(Kernels(None, "off")) == Attention()
+    monkeypatch.setattr(choose, "probe_between", lambda: asked.append(1) or BetweenForm.KERNEL)
+    assert chosen(Kernels(None, "off")) == (AttentionForm.PRODUCTS, BetweenForm.XLA)
     recipe_file("float32").unlink()
+    by_kernel = AttentionForm.KERNEL, BetweenForm.KERNEL
     assert chosen(Kernels("portable", "")) == chosen(Kernels("avx2", "")) == by_kernel
-    assert asked == [("float32", False)], "remembered"
-    recipe_file("float32").unlink()
-    chosen(Kernels("avx2", ""))
-    assert asked == [("float32", False), ("float32", True)]
+    assert asked == [1], "remembered"
+
+
+@pytest.mark.parametrize(("variant", "fast"), [("portable", False), ("avx2", True)])
+def test_it_is_known_if_the_kernels_are_fast(probes, monkeypatch, variant, fast):
+    found = []
+    monkeypatch.setattr(choose, "kernels", lambda: Kernels(variant, ""))
+    monkeypatch.setattr(choose, "probe", lambda default, **told: found.append(told) or (default, True))
+    choose_recipe("float32")
+    assert found == [{"with_kernels": True, "kernels_are_fast": fast}]
+    assert probes == []
 
 
 def test_an_incomplete_measurement_is_good_for_some_time(probes, monkeypatch):
@@ -111,7 +121,7 @@ def test_nobody_waits_for_long(monkeypatch, probes):
 
 
 def test_the_remembered_recipe_comes_before_measuring(probes):
-    kept = Recipe("float32", Plan(out_first=False), attention_pairs=CPU_ATTENTION_PAIRS, write_in_loop=True)
+    kept = Recipe("float32", Plan(out_first=False), attention_pairs=CPU_ATTENTION_PAIRS)
     remember(kept)
     assert choose_recipe("float32") == kept
     assert probes == []

@@ -7,18 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_gemma_jax.models.recipes import Attention, AttentionForm, BetweenForm, Form, Plan, Recipe, store
+from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Form, Plan, Recipe, store
 from langchain_gemma_jax.models.recipes.store import recall, recipe_file, remember
 
 RECIPE = Recipe(
     "float32",
     Plan(out_first=False, one_row=Form.PAD_ROWS),
     Plan(few_rows=Form.KERNEL, many_rows=Form.KERNEL, kernel_rows=8),
-    Attention(few=AttentionForm.KERNEL),
+    AttentionForm.KERNEL,
     BetweenForm.KERNEL,
 )
 PLANS = '"layers": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot", "kernel_rows": 64}, "embed": {"out_first": true, "one_row": "dot", "few_rows": "dot", "many_rows": "dot", "kernel_rows": 64}'  # noqa: E501
-ATTENTION = '{"few": "kernel", "many": "kernel"}'
+ATTENTION = '"kernel"'
 
 
 def test_a_recipe_comes_back_as_it_was():
@@ -53,7 +53,8 @@ def test_the_file_is_the_users_own():
         f'{{"dtype": "float32", "complete": true, {PLANS.replace("64", "8.0")}, "attention": {ATTENTION}, "between": "xla"}}',  # noqa: E501
         f'{{"dtype": "float32", "complete": true, {PLANS}}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "kernel"}}',
-        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel", "many": "x"}}, "between": "xla"}}',  # noqa: E501
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": "x", "between": "xla"}}',
+        f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {{"few": "kernel"}}, "between": "xla"}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {ATTENTION}}}',
         f'{{"dtype": "float32", "complete": true, {PLANS}, "attention": {ATTENTION}, "between": "fast"}}',
         "\x00\xff",
