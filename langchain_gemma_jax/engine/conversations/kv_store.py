@@ -231,7 +231,7 @@ class KvStore:
                 self.host_store.fetch(there, self.held)
             reuse = self.index.plan(keys, scope)  # what it was before may have been evicted, too
         if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            if found.length > reuse.length and self._make_room(self.held.pages_for(found.length), scope):
+            if found.length > reuse.length and self._make_room(self.index.paging.totals(found.length), scope):
                 self.disk_store.place(found, scope)
             reuse = self.index.plan(keys, scope)
         return reuse
@@ -258,7 +258,7 @@ class KvStore:
         """Return an empty conversation. None: there is no room."""
         if reuse.length >= WORTH_SHARING and any(resident.leased for resident in self.index.residents):
             return None  # once another request ends, there may be room to reuse the common tokens
-        if not self._make_room(self.held.pages_for(tokens), scope):
+        if not self._make_room(self.index.paging.totals(tokens), scope):
             return None
         return self.held.start(scope)
 
