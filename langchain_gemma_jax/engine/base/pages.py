@@ -49,6 +49,10 @@ class Paging:
             return range(0)
         return range(max(0, length - self.window + 1) // self.slots, self.count(length))
 
+    def totals(self, tokens: int) -> PageTotals:
+        """Return the pages of a conversation of this number of tokens."""
+        return PageTotals(self.count(tokens), len(self.local(tokens)))
+
     def reach(self, held: Container[int], length: int) -> int:
         """Return the longest beginning, at most ``length``, that can be continued with the local pages that are held.
 

@@ -64,10 +64,6 @@ class KvHoldings:
 
     # Pages that are needed.
 
-    def pages_for(self, tokens: int) -> PageTotals:
-        """Return the pages of a conversation of this number of tokens."""
-        return PageTotals(self.paging.count(tokens), len(self.paging.local(tokens)))
-
     def missing(self, resident: Resident, tokens: int, kept: int | None = None, *, branch: bool = False) -> PageTotals:
         """Return the pages that a conversation needs to be written up to this number of tokens.
 
@@ -144,7 +140,8 @@ class KvHoldings:
 
     def drop_passed(self, resident: Resident, tokens: int) -> None:
         """Drop the pages that a conversation does not need any more while it is written up to this number of tokens."""
-        self._drop_local(resident, self._worth_keeping(resident, tokens))
+        ahead = self._local_pages(len(resident.keys), tokens)
+        self._drop_local(resident, self.index.wanted(resident).union(ahead))
 
     def grow(self, resident: Resident, tokens: int) -> None:
         """Give a conversation pages of its own to be written up to this number of tokens.
@@ -190,7 +187,7 @@ class KvHoldings:
     def forget_turn(self, resident: Resident, turn: int) -> None:
         """Drop the window before an earlier length, as far as nothing else needs it."""
         self.index.forget_turn(resident, turn)
-        self._drop_local(resident, self._worth_keeping(resident, len(resident.keys)))
+        self.drop_passed(resident, len(resident.keys))
 
     def drop(self, resident: Resident) -> None:
         """Drop a conversation."""
@@ -245,9 +242,6 @@ class KvHoldings:
     def _local_pages(self, length: int, tokens: int) -> range:
         """Return the local pages that tokens behind the first ``length`` ones, up to ``tokens``, are written to."""
         return range(0) if self.paging.window is None else range(length // self.paging.slots, self.paging.count(tokens))
-
-    def _worth_keeping(self, resident: Resident, tokens: int) -> set[int]:
-        return self.index.wanted(resident).union(self._local_pages(len(resident.keys), tokens))
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
