@@ -227,7 +227,6 @@ class KvStore:
     def _bring_back(self, request: Request, reuse: Reuse) -> Reuse:
         """Fetch a conversation from host memory or disk, if that is faster than reading it; return the plan now."""
         keys, scope = request.keys(), request.asked.scope
-<<<<<<< HEAD
         found = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
         # Making room may park other conversations in host memory, and evict this one from it.
         if (
@@ -246,35 +245,6 @@ class KvStore:
         ):
             self.disk_store.place(read, scope)
         return self.index.renewed(reuse, keys, scope)
-||||||| 4f5b077
-        reuse = self.index.plan(keys, scope)
-        there = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
-        if there is not None:
-            room = self._make_room(PageTotals(len(there.whole), len(there.local)), scope)
-            # Making room may have parked other conversations in host memory, and evicted this one from it.
-            if room and there in self.host_store:
-                self.host_store.fetch(there, self.held)
-            reuse = self.index.plan(keys, scope)  # what it was before may have been evicted, too
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            if found.length > reuse.length and self._make_room(self.held.pages_for(found.length), scope):
-                self.disk_store.place(found, scope)
-            reuse = self.index.plan(keys, scope)
-        return reuse
-=======
-        reuse = self.index.plan(keys, scope)
-        there = self.host_store.find(keys, scope, reuse.length) if self.host_store.nbytes else None
-        if there is not None:
-            room = self._make_room(PageTotals(len(there.whole), len(there.local)), scope)
-            # Making room may have parked other conversations in host memory, and evicted this one from it.
-            if room and there in self.host_store:
-                self.host_store.fetch(there, self.held)
-            reuse = self.index.plan(keys, scope)  # what it was before may have been evicted, too
-        if self.disk_store is not None and (found := self.disk_store.arrived(request)) is not None:
-            if found.length > reuse.length and self._make_room(self.index.paging.totals(found.length), scope):
-                self.disk_store.place(found, scope)
-            reuse = self.index.plan(keys, scope)
-        return reuse
->>>>>>> pt1
 
     def _used_elsewhere(self) -> int:
         return sum(store.held.nbytes() for store in self.shared.others())
