@@ -25,6 +25,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "served_model": ("chat_model event_reader", "a call's model: loaded, kept, submitted to"),
     "recommended": ("options event_reader", "what a checkpoint's file recommends"),
     "settings.checks": ("table options", "the checks of the table: seen in what each setting refuses"),
+    "pool_arrays": ("kv_holdings page_door", "the pool, and its tables: seen in what conversations hold"),
+    "prompt_chunks": ("runner reuse", "chunks of prompts: seen in what is read"),
     "taken": ("runner faults", "the tokens of a dispatch, accepted"),
     "route_decision": ("route_step", "a plain value, and how a message has it"),
     "answerer": (

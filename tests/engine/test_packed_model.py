@@ -160,7 +160,7 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
         engine = engine_of(ladders=SMALL)
         ids = engine.submit(engine.serve(model), prompt, greedy(4)).result().ids
         held = kv_store_of(engine).held
-        (resident,), layer = held.index.residents, held.pool.layers[0]
+        (resident,), layer = held.index.residents, held.arrays.pool.layers[0]
         pages = len(resident.whole) * held.sizes.whole + len(resident.local) * held.sizes.local
         found.append((str(layer.keys.dtype), str(layer.values.dtype), held.nbytes() == pages, len(ids)))
         floor = engine._owner.models.known[engine._owner.models.served_as(model)].entry.floor

@@ -53,6 +53,10 @@ class Paging:
         """Return the pages of a conversation of this number of tokens."""
         return PageTotals(self.count(tokens), len(self.local(tokens)))
 
+    def written(self, length: int, tokens: int) -> range:
+        """Return the local pages that tokens behind the first ``length`` ones, up to ``tokens``, are written to."""
+        return range(0) if self.window is None else range(length // self.slots, self.count(tokens))
+
     def reach(self, held: Container[int], length: int) -> int:
         """Return the longest beginning, at most ``length``, that can be continued with the local pages that are held.
 

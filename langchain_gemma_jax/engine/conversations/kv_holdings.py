@@ -1,4 +1,4 @@
-"""``KvHoldings``: the pool of one model's pages on its device, and which of them each conversation has.
+"""``KvHoldings``: which pages of one model's pool each conversation has.
 
 Only the owner thread runs this code. Byte counts are computed from shapes, without the device.
 """
@@ -9,19 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-import numpy as np
-
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.page_books import PageBook
+from langchain_gemma_jax.engine.conversations.pool_arrays import PoolArrays
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
 from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
-from langchain_gemma_jax.engine.device.page_door import Content, page_door
-from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
+from langchain_gemma_jax.engine.device.page_door import Content
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.requests.prompt import token_keys
@@ -45,12 +42,8 @@ class KvHoldings:
         self.sizes = page_pool.page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
         self.paging = shape.paging
         self.index = PrefixIndex(self.paging, self.sizes)
-        self._door = page_door(shape, self.device, self.run)
-        self._pool: KvPool | None = None
-        self._open_books()
-
-    def _open_books(self) -> None:
-        self._whole, self._local = PageBook(self.shape.pages.whole), PageBook(self.shape.pages.local)
+        self.arrays = PoolArrays(shape, self.device, self.run)
+        self._whole, self._local = _books(self.shape)
 
     # Bytes.
 
@@ -76,7 +69,7 @@ class KvHoldings:
             whole = min(whole, self.paging.count(kept))
             local.intersection_update(range(whole))
         copies, local_copies = self._copies(resident, length, shared=branch)
-        new = set(self._local_pages(length, tokens)) - local
+        new = set(self.paging.written(length, tokens)) - local
         return PageTotals(max(0, self.paging.count(tokens) - whole) + copies, len(new) + local_copies)
 
     def shortage(self, pages: PageTotals) -> int:
@@ -84,47 +77,9 @@ class KvHoldings:
         whole, local = pages.whole - self._whole.free, pages.local - self._local.free
         return self.sizes.of(PageTotals(max(0, whole), max(0, local)))
 
-    # Programs.
-
-    @property
-    def pool(self) -> KvPool:
-        """The pool. Programs are given it, and ``pool`` is set to what they return."""
-        if self._pool is None:
-            self._pool = self.run(("empty",))
-        return self._pool
-
-    @pool.setter
-    def pool(self, new: KvPool) -> None:
-        self._pool = new
-
-    @property
-    def is_lost(self) -> bool:
-        """True if a program that was given the pool failed, so that what was in it is gone."""
-        return self._pool is not None and self._pool.ids.is_deleted()
-
     def run(self, key: ProgramKey, *args: object) -> Any:
         """Run one of the programs."""
         return self.device.run(key, self.library.of(key), *args)
-
-    def tables(self, rows: Sequence[Resident], count: int, capacity: int) -> Tables:
-        """Return the pages of rows on the device, for ``count`` rows of which the last ones may be unused.
-
-        ``capacity``: the tokens that the global layers' tables reach.
-        """
-
-        def make() -> Tables:
-            entries = self.paging.count(capacity)
-            whole, local = np.zeros((count, entries), np.int32), np.zeros((count, self.shape.local_entries), np.int32)
-            for row, resident in enumerate(rows):
-                some = min(len(resident.whole), entries)
-                whole[row, :some] = resident.whole[:some]
-                for page in sorted(resident.local):  # of two at one place, the later is in the window
-                    local[row, page % self.shape.local_entries] = resident.local[page]
-            return Tables(whole, local)  # type: ignore[arg-type]  # they become arrays on the device
-
-        key = ("tables", count, capacity, *((resident.number, resident.version) for resident in rows))
-        found: Tables = self.device.put_once(key, make)
-        return found
 
     # Operations on one conversation.
 
@@ -140,7 +95,7 @@ class KvHoldings:
 
     def drop_passed(self, resident: Resident, tokens: int) -> None:
         """Drop the pages that a conversation does not need any more while it is written up to this number of tokens."""
-        ahead = self._local_pages(len(resident.keys), tokens)
+        ahead = self.paging.written(len(resident.keys), tokens)
         self._drop_local(resident, self.index.wanted(resident).union(ahead))
 
     def grow(self, resident: Resident, tokens: int) -> None:
@@ -152,7 +107,7 @@ class KvHoldings:
         while len(resident.whole) < self.paging.count(tokens):
             resident.whole.append(self._whole.take())
             self._has_changed(resident)
-        for page in self._local_pages(len(resident.keys), tokens):
+        for page in self.paging.written(len(resident.keys), tokens):
             if page not in resident.local:
                 resident.local[page] = self._local.take()
                 self._has_changed(resident)
@@ -197,23 +152,19 @@ class KvHoldings:
 
     def give_back(self) -> None:
         """Give the memory of free pages back to the system, or the whole pool if no conversation is left."""
-        if self._pool is None or self.is_lost:
-            return
         if not self.index.residents:
             self.clear()
             return
-        self._door.give_back(self._pool, self._whole.unused(), local=False)
-        self._door.give_back(self._pool, self._local.unused(), local=True)
+        self.arrays.give_back(self._whole.unused(), local=False)
+        self.arrays.give_back(self._local.unused(), local=True)
 
     def clear(self) -> None:
         """Drop everything, including running requests' conversations."""
         self.changed = True
         for resident in self.index.residents:
             self.index.remove(resident)
-        free(self._pool)
-        self._pool = None
-        self.device.forget_kept()
-        self._open_books()
+        self.arrays.drop()
+        self._whole, self._local = _books(self.shape)
 
     # What is in pages.
 
@@ -223,25 +174,21 @@ class KvHoldings:
         """Return copies of what is in some of a conversation's pages, by their numbers in it."""
         pages = [resident.whole[number] for number in whole]
         own = [resident.local[number] for number in local]
-        return self._door.read(self.pool, pages, local=False), self._door.read(self.pool, own, local=True)
+        return self.arrays.read(pages, local=False), self.arrays.read(own, local=True)
 
     def place(self, resident: Resident, whole: Sequence[Content], local: dict[int, Content]) -> Resident:
         """Take in a conversation without pages, with these contents in new ones."""
         resident.whole = [self._whole.take() for _ in whole]
         resident.local = {number: self._local.take() for number in local}
         try:
-            self.pool = self._door.write(self.pool, resident.whole, whole, local=False)
-            self.pool = self._door.write(self.pool, list(resident.local.values()), list(local.values()), local=True)
+            self.arrays.write(resident.whole, whole, local=False)
+            self.arrays.write(list(resident.local.values()), list(local.values()), local=True)
         except BaseException:
             self._drop_pages(resident)
             raise
         return self.add(resident)
 
     # Pages.
-
-    def _local_pages(self, length: int, tokens: int) -> range:
-        """Return the local pages that tokens behind the first ``length`` ones, up to ``tokens``, are written to."""
-        return range(0) if self.paging.window is None else range(length // self.paging.slots, self.paging.count(tokens))
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
@@ -281,7 +228,7 @@ class KvHoldings:
     def _copied(self, book: PageBook, page: int, *, local: bool) -> int:
         new = book.take()
         try:
-            self.pool = self._door.copy(self.pool, page, new, local=local)
+            self.arrays.copy(page, new, local=local)
         except BaseException:
             book.drop(new)
             raise
@@ -293,8 +240,6 @@ class KvHoldings:
         self.changed = True
 
 
-def free(tree: object) -> None:
-    """Delete arrays now, even if other objects refer to them."""
-    for leaf in jax.tree.leaves(tree):
-        if not leaf.is_deleted():
-            leaf.delete()
+def _books(shape: Shape) -> tuple[PageBook, PageBook]:
+    """Return books in which all pages are free: of the global layers, and of the local ones."""
+    return PageBook(shape.pages.whole), PageBook(shape.pages.local)

@@ -241,7 +241,7 @@ class KvStore:
             self.disk_store is not None
             and read is not None
             and read.length > reuse.length
-            and self._make_room(self.held.pages_for(read.length), scope)
+            and self._make_room(self.held.paging.totals(read.length), scope)
         ):
             self.disk_store.place(read, scope)
         return self.index.renewed(reuse, keys, scope)

@@ -68,7 +68,7 @@ class Dispatching:
         resident = request.on_device.resident
         if resident is None:
             return False
-        tokens = runner.next_end(request)
+        tokens = runner.chunks.next_end(request)
         if runner.kv_store.grow(resident, tokens):
             return True
         self._results.bring_home(keep=0)

@@ -41,7 +41,7 @@ class Failures:
         """Handle the error of a dispatch for these requests."""
         self._work.raised.append(error)
         runner = self._work.runner_of(requests[0])
-        if runner.kv_store.held.is_lost:
+        if runner.kv_store.held.arrays.is_lost:
             self._drop_lost(runner)
         if isinstance(error, GuardError | DeviceMemoryError | HostLostError):  # no program ran, or none can any more
             for request in requests:

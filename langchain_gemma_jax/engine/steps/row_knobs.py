@@ -48,6 +48,18 @@ class KnobsOnDevice:
         legal = [allowed[request] for request in requests]
         return RowSettings(settings, (*legal, *[self._all_allowed] * (rows - len(legal))))
 
+    def number(self, number: int) -> jax.Array:
+        """Return a number on the device."""
+        found: jax.Array = self._device.put_once(("number", number), lambda: np.array(number, np.int32))
+        return found
+
+    def alive(self, rows: int, used: int) -> jax.Array:
+        """Return ones for the rows that are used, and zeros for the others, on the device."""
+        found: jax.Array = self._device.put_once(
+            ("alive", rows, used), lambda: (np.arange(rows) < used).astype(np.int32)
+        )
+        return found
+
     def _allowed(self, request: Request) -> jax.Array:
         rule = request.constraint
         if rule is None or rule.allowed is None:

@@ -13,7 +13,6 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.ladders import FEW_TOKENS, Ladders, TextBatch
 from langchain_gemma_jax.engine.base.metrics import Metrics
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
@@ -28,6 +27,7 @@ from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
 from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
+from langchain_gemma_jax.engine.steps.prompt_chunks import PromptChunks, media_ahead
 from langchain_gemma_jax.engine.steps.row_knobs import KnobsOnDevice
 from langchain_gemma_jax.models.gemma.forward import Params
 
@@ -55,8 +55,7 @@ class Runner:
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
         self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
-        self._dispatch_tokens = dispatch_tokens(device.placement.platform)
-        self._planned: tuple[Request, int, list[Chunk]] | None = None  # the chunks of the next read
+        self.chunks = PromptChunks(ladders, self._at_hand, dispatch_tokens(device.placement.platform))
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
     @property
@@ -75,9 +74,6 @@ class Runner:
             self.media.forget()
         self.kv_store.held.clear()
 
-    def _chunk_cost(self, size: int) -> float:
-        return size + self._dispatch_tokens
-
     # Run.
 
     def embed(self, batch: TextBatch, texts: Sequence[Sequence[int]]) -> jax.Array:
@@ -90,30 +86,17 @@ class Runner:
         found: jax.Array = self.run(batch.key, self.params, *self.device.put((tokens, count)))
         return found
 
-    def next_end(self, request: Request) -> int:
-        """Return the length up to which the next chunk of a request's context is read."""
-        held = request.held
-        ahead = _ahead(request, held)
-        if ahead and ahead[0].start <= held:
-            return ahead[0].end
-        self._planned = request, held, self._chunks(request, ahead)
-        return held + self._planned[2][0].tokens
-
     def read(self, request: Request) -> InFlight | None:
         """Read the next chunk of a request's context. After the last one a token is picked."""
         resident = _resident(request)
         held = len(resident.keys)
         if self._last is not None and request in self._last.requests:
             self._last = None  # it starts again: that step is not what its next one follows
-        ahead = _ahead(request, held)
+        ahead = media_ahead(request)
         if ahead and ahead[0].start <= held:
             return self._read_medium(request, ahead)
-        best = self._best_chunks(request, ahead)
-        planned = self._planned  # what there are pages for; by now, other programs may be at hand
-        as_planned = planned is not None and planned[:2] == (request, held)
-        chunks = planned[2] if planned is not None and as_planned else self._chunks(request, ahead)
-        self._planned = None
-        capacity = self._capacity_to_read(request)
+        best, chunks = self.chunks.best(request), self.chunks.take(request)
+        capacity = self.chunks.capacity(request)
         media = () if self.media is None else self.media.keys(ahead, capacity)
         now, later = ({each.size for each in plan} for plan in (chunks, best))
         self._at_hand.needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
@@ -121,34 +104,10 @@ class Runner:
         hidden, ends = self._read_chunk(resident, ids, chunks[0].size, first=len(ids) - 1, capacity=capacity)
         return self._after_chunk(request, held + len(ids), hidden, ends)
 
-    def _best_chunks(self, request: Request, ahead: Sequence[PlacedSpan]) -> list[Chunk]:
-        """Return the cheapest chunks for the text that a request reads next, if all programs are there."""
-        return self.ladders.plan_chunks(self._to_read(request, ahead), self._chunk_cost)
-
-    def _chunks(self, request: Request, ahead: Sequence[PlacedSpan]) -> list[Chunk]:
-        """Return the chunks for the text that a request reads next, with the programs that are at hand."""
-        best, count = self._best_chunks(request, ahead), self._to_read(request, ahead)
-        sizes = self._at_hand.chunks(self._capacity_to_read(request), count, best)
-        return self.ladders.plan_chunks(count, self._chunk_cost, sizes)
-
-    def _capacity_to_read(self, request: Request) -> int:
-        """Return how many tokens the tables reach with which a context is read: all of it, so that a program is enough.
-
-        Shorter tables for its beginning would be other programs, to be compiled one after the other.
-        """
-        return self.ladders.capacity(len(request.progress.context))
-
-    def _to_read(self, request: Request, ahead: Sequence[PlacedSpan]) -> int:
-        """Return the number of tokens up to the next place where reading pauses."""
-        progress = request.progress
-        held, total = request.held, len(progress.context)
-        stops = (*progress.marks, *(placed.start for placed in ahead[:1]))
-        return min((stop for stop in stops if held < stop < total), default=total) - held
-
     def _read_chunk(
         self, resident: Resident, ids: Sequence[int], size: int, *, first: int, capacity: int
     ) -> tuple[jax.Array, jax.Array]:
-        held = self.kv_store.held
+        held = self.kv_store.held.arrays
         tokens = np.zeros((1, size), np.int32)
         tokens[0, : len(ids)] = ids
         numbers = (np.array([len(resident.keys)], np.int32), np.array([len(ids)], np.int32), np.array(first, np.int32))
@@ -167,7 +126,7 @@ class Runner:
         if self.media is None:
             raise TypeError(f"request {request.asked.number} has media, and its model has no encoders")
         resident, placed = _resident(request), ahead[0]
-        capacity, kept = self._capacity_to_read(request), self.kv_store.held
+        capacity, kept = self.chunks.capacity(request), self.kv_store.held.arrays
         key = self.media.reading(placed.span, capacity)
         needed = self.media.keys(ahead, capacity)
         self._at_hand.needed(request, set(), capacity, steps=request.room > 1, media=needed)
@@ -215,7 +174,7 @@ class Runner:
         self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
         capacity, rows = self._capacity_of(requests), rows or self.ladders.rows_for(len(requests))
-        tables = self.kv_store.held.tables(residents, rows, capacity)
+        tables = self.kv_store.held.arrays.tables(residents, rows, capacity)
         settings = self.knobs.of_rows(requests, rows)
         for request, resident in zip(requests, residents, strict=True):
             self._count_prompt(request, len(resident.keys) + request.progress.issued, 1)
@@ -278,7 +237,7 @@ class Runner:
             tokens, ends = self._last.picked.tokens, self._last.ends
         else:
             tokens, ends = self._newest(requests, residents, rows)
-        held, key, alive = self.kv_store.held, ("step", rows, capacity), self._alive_rows(rows, len(requests))
+        held, key, alive = self.kv_store.held.arrays, ("step", rows, capacity), self.knobs.alive(rows, len(requests))
         given = (self.params, tokens, ends, alive, tables, held.pool)
         if rows == 1:
             picked, ends, held.pool = self.run(key, *given, settings)
@@ -300,7 +259,7 @@ class Runner:
         tables: Tables,
         settings: RowSettings,
     ) -> InFlight:
-        held = self.kv_store.held
+        held = self.kv_store.held.arrays
         limits = np.zeros(rows, np.int32)
         stops = np.full((rows, MAX_STOPS), -1, np.int32)
         for row, (request, resident) in enumerate(zip(requests, residents, strict=True)):
@@ -330,24 +289,12 @@ class Runner:
 
     def _pick(self, hidden: jax.Array, ends: jax.Array, requests: Sequence[Request], rows: int) -> Picked:
         """Pick the tokens that follow hidden states: of the requests in the first rows, the others are unused."""
-        held = self.kv_store.held
+        held = self.kv_store.held.arrays
         residents = [_resident(request) for request in requests]
         whole = held.tables(residents, rows, self.ladders.capacities[-1]).whole
-        real, settings = self._number(len(requests)), self.knobs.of_rows(requests, rows)
+        real, settings = self.knobs.number(len(requests)), self.knobs.of_rows(requests, rows)
         picked: Picked = self.run(("pick", rows), self.params, hidden, ends, real, whole, held.pool.ids, settings)
         return picked
-
-    def _number(self, number: int) -> jax.Array:
-        """Return a number on the device."""
-        found: jax.Array = self.device.put_once(("number", number), lambda: np.array(number, np.int32))
-        return found
-
-    def _alive_rows(self, rows: int, used: int) -> jax.Array:
-        """Return ones for the rows that are used, and zeros for the others, on the device."""
-        found: jax.Array = self.device.put_once(
-            ("alive", rows, used), lambda: (np.arange(rows) < used).astype(np.int32)
-        )
-        return found
 
     def _newest(
         self, requests: tuple[Request, ...], residents: list[Resident], rows: int
@@ -368,11 +315,6 @@ class Runner:
 def dispatch_tokens(platform: str) -> int:
     """Return a chunk's fixed cost, in tokens: 25 to 37 on the CPU (measured, 10M to 270M), more elsewhere."""
     return 32 if platform == "cpu" else 256
-
-
-def _ahead(request: Request, held: int) -> tuple[PlacedSpan, ...]:
-    """Return the media of a request that are not read yet."""
-    return tuple(placed for placed in request.asked.prompt.media if placed.end > held)
 
 
 def _resident(request: Request) -> Resident:

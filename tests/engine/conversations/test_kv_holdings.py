@@ -119,7 +119,7 @@ class Walk:
                 assert owners["local"][resident.local[number]] == 1
         values = np.zeros(CHUNK, np.float32)
         values[: len(keys) - start] = numbers_of(keys)[start:]
-        self.held.pool = written(self.held.pool, self.held.shape.layout, pages, slots, ids, values)
+        self.held.arrays.pool = written(self.held.arrays.pool, self.held.shape.layout, pages, slots, ids, values)
 
     def fork(self):
         source = self.any()
@@ -200,7 +200,7 @@ class Walk:
     def look(self):
         """Tables name the pages that each conversation has now."""
         rows = [self.any() for _ in range(self.rng.randint(1, 2))]
-        tables = self.held.tables(rows, 3, CONTEXT)
+        tables = self.held.arrays.tables(rows, 3, CONTEXT)
         whole, local = np.array(tables.whole), np.array(tables.local)
         entries = local.shape[1]
         for row, resident in enumerate(rows):
@@ -228,10 +228,12 @@ class Walk:
         assert held.nbytes() == held.index.nbytes() == held.sizes.of(self.used())
         if not self.keys:
             return
-        layers = [(layer, kept) for layer, kept in zip(held.shape.layout, held.pool.layers, strict=True) if layer]
+        layers = [
+            (layer, kept) for layer, kept in zip(held.shape.layout, held.arrays.pool.layers, strict=True) if layer
+        ]
         whole = [np.array(kept.keys) for layer, kept in layers if layer.window is None]
         local = [np.array(kept.values) for layer, kept in layers if layer.window is not None]
-        ids = np.array(held.pool.ids)
+        ids = np.array(held.arrays.pool.ids)
         for resident, keys in self.keys.items():
             assert list(resident.keys) == keys
             for turn in (*resident.turns, len(keys)):
@@ -306,11 +308,11 @@ def test_a_pool_that_went_with_a_failed_program_is_made_anew(tiny_model):
     play = Walk(held, random.Random(2))
     play.start()
     play.write()
-    assert not held.is_lost
-    for array in jax.tree.leaves(held.pool):
+    assert not held.arrays.is_lost
+    for array in jax.tree.leaves(held.arrays.pool):
         array.delete()
-    assert held.is_lost
+    assert held.arrays.is_lost
     held.give_back()  # which has nothing to give
     held.clear()
-    assert (held.is_lost, held.nbytes(), held.index.residents) == (False, 0, [])
+    assert (held.arrays.is_lost, held.nbytes(), held.index.residents) == (False, 0, [])
     walk(held, 4, 20)

@@ -297,7 +297,7 @@ def test_everything_goes_when_the_engine_ends(engine_of, tiny_model, rng):
     for _ in range(3):
         engine.submit(served, text(rng, 60), greedy(3)).result()
     settle(engine)
-    held = jax.tree.leaves(kv_store_of(engine).held.pool)
+    held = jax.tree.leaves(kv_store_of(engine).held.arrays.pool)
     assert held
     assert engine.close(30)
     assert all(array.is_deleted() for array in held)

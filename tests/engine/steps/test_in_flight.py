@@ -27,7 +27,7 @@ def request(model, prompt):
 
 def read(runner, request):
     """Read the rest of a request's context, with pages for it."""
-    assert runner.kv_store.grow(request.on_device.resident, runner.next_end(request))
+    assert runner.kv_store.grow(request.on_device.resident, runner.chunks.next_end(request))
     return runner.read(request)
 
 
