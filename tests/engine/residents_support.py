@@ -61,9 +61,7 @@ def constants(engine: Engine) -> int:
     return sum(
         leaf.nbytes
         for runner in engine._owner.models.runners.values()
-        for leaf in {
-            id(leaf): leaf for leaf in jax.tree.leaves((runner.knobs.idle_row, runner.knobs.all_allowed))
-        }.values()
+        for leaf in jax.tree.leaves((runner.knobs._all_allowed, runner.device._kept))
     )
 
 

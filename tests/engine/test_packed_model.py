@@ -13,7 +13,7 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.device.page_pool import page_bytes
+from langchain_gemma_jax.engine.device.page_pool import Tables, page_bytes
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.engine.executables.library import Library, Tally
@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import DENSE, total_bytes
 from tests.engine.faults_support import SMALL
@@ -65,8 +66,8 @@ def test_whole_conversations_are_those_of_the_dense_twin(engine_of, twins, rng):
 
     def run(model):
         sizes = page_bytes(Gemma(model.config).cache_layout, "float32", 8)
-        one = CONTEXT // 8 * (sizes.whole + sizes.local)
-        engine = engine_of(drafts=True, kv_bytes=6 * one, ladders=BATCH)  # how it grows has nothing to do with weights
+        one = CONTEXT // 8 * sizes.whole
+        engine = engine_of(drafts=True, kv_bytes=4 * one, ladders=BATCH)  # how it grows has nothing to do with weights
         served = engine.serve(model)
         said = [engine.submit(served, [*head], greedy(8)).result().ids for head in heads]
         waiting = [engine.submit(served, [*head, *more], greedy(12)) for head, more in branches]
@@ -131,14 +132,22 @@ def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):
     store, tally = Store(tmp_path / "programs"), Tally()
     packed, dense = twins
     key = ("read", 4, 32)
-    shapes = [Shape(model.architecture, model.recipe, 320, CONTEXT, 1) for model in twins]
+    counts = PageCounts(3, 3, 32)
+    shapes = [Shape(model.architecture, model.recipe, 320, CONTEXT, counts, loop_steps=1) for model in twins]
     where = packed.placement
     assert len({fingerprint.family(shape, where) for shape in shapes}) == 2
-    numbers = (np.array([[5, 6, 7, 0]], np.int32), np.zeros(1, np.int32), np.full(1, 3, np.int32))
+    numbers = (
+        np.array([[5, 6, 7, 0]], np.int32),
+        np.zeros(1, np.int32),
+        np.full(1, 3, np.int32),
+        np.array(2, np.int32),
+    )
+    tables = Tables(np.ones((1, 1), np.int32), np.ones((1, 1), np.int32))
     found = []
     for shape, model in ((shapes[0], packed), (shapes[0], packed), (shapes[1], dense)):
         library = Library(Programs(shape, where), store, tally)
-        hidden, _, _ = library.of(key)(model.params, *where.put(numbers), library.of(("empty", 32))())
+        pool = library.of(("empty",))()
+        hidden, _, _ = library.of(key)(model.params, *where.put((*numbers, tables)), pool)
         found.append((np.asarray(hidden), library.make(key).loaded))
     assert [loaded for _, loaded in found] == [False, True, False]
     np.testing.assert_array_equal(found[0][0], found[1][0])
@@ -146,7 +155,7 @@ def test_compiled_programs_are_kept_and_told_apart(twins, tmp_path):
 
 
 def test_what_a_storage_traces_is_a_part_of_a_programs_name(twins, monkeypatch):
-    shape, where = Shape(Gemma(twins[0].config), RECIPE, 320, CONTEXT, 1), twins[0].placement
+    shape, where = Shape(Gemma(twins[0].config), RECIPE, 320, CONTEXT, PageCounts(3, 3)), twins[0].placement
     name, digest = fingerprint.family(shape, where), fingerprint.module_digest
     monkeypatch.setattr(fingerprint, "module_digest", lambda module: "edited" if "int8" in module else digest(module))
     assert fingerprint.family(shape, where) != name
@@ -163,12 +172,11 @@ def test_the_caches_dtype_is_apart_from_the_weights(engine_of, twins, rng):
         (resident,), layer = held.index.residents, held.arrays.pool.layers[0]
         pages = len(resident.whole) * held.sizes.whole + len(resident.local) * held.sizes.local
         found.append((str(layer.keys.dtype), str(layer.values.dtype), held.nbytes() == pages, len(ids)))
-        floor = engine._owner.models.known[engine._owner.models.served_as(model)].entry.floor
-        found.append(floor)
+        known = engine._owner.models.known[engine._owner.models.served_as(model)]
+        found.append(known.entry.floor - 4 * known.shape.pages.whole * known.shape.pages.slots)  # without the ids
     assert found[0] == ("float32", "float32", True, 4)
     assert found[2] == ("bfloat16", "bfloat16", True, 4)
-    ids_bytes = 4 * 8  # of a page
-    assert found[3] - ids_bytes == (found[1] - ids_bytes) // 2
+    assert found[3] == found[1] // 2
 
 
 @pytest.mark.long

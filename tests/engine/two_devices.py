@@ -130,21 +130,39 @@ def programs(runner: Runner) -> dict[str, object]:
     """What a chunk and a step give, by the engine's own programs."""
     import numpy as np
 
-    library, put = runner.library, runner.device.put
-    sequence = library.of(("empty", 64))()
-    numbers = put((np.arange(5, 21, dtype=np.int32)[None], np.zeros(1, np.int32), np.full(1, 16, np.int32)))
-    hidden, ends, sequence = library.of(("read", 16, 64))(runner.params, *numbers, sequence)
-    first, idle = sequence.layers[0].keys, (runner.knobs.idle_row,)
-    began = library.of(("pick", 1))(runner.params, hidden, ends, (sequence.ids,), idle)
-    picked, ends, (sequence,) = library.of(("step", 1, 64))(runner.params, began.tokens, ends, (sequence,), idle)
-    keys = [np.asarray(jax.device_get(layer.keys))[..., :17, :].tolist() for layer in sequence.layers]
+    from langchain_gemma_jax.engine.device.knobs import knobs, packed
+    from langchain_gemma_jax.engine.device.page_pool import Tables
+    from langchain_gemma_jax.engine.device.programs import RowSettings
+
+    library, put, shape = runner.library, runner.device.put, runner.kv_store.held.shape
+    pool = library.of(("empty",))()
+    chunk = (np.arange(5, 21, dtype=np.int32)[None], np.zeros(1, np.int32), np.full(1, 16, np.int32))
+    row, entries = 1 + np.arange(64 // shape.pages.slots, dtype=np.int32), shape.local_entries
+
+    def tables(width: int) -> Tables:
+        whole = np.zeros((1, width), np.int32)
+        whole[0, : len(row)] = row
+        return put(Tables(whole, np.resize(row, (1, entries))))  # type: ignore[arg-type,no-any-return]
+
+    idle = packed(knobs(seed=0, prompt_length=0, temperature=0.0))
+    some = lambda rows: RowSettings(put(np.stack([idle] * rows)), (runner.knobs._all_allowed,) * rows)  # noqa: E731
+    numbers = put((*chunk, np.array(15, np.int32)))
+    hidden, ends, pool = library.of(("read", 16, 64))(runner.params, *numbers, tables(len(row)), pool)
+    first, picks = pool.layers[0].keys, shape.picks
+    wide = put(np.zeros((picks, 128 // shape.pages.slots), np.int32))
+    one = put(np.array(1, np.int32))
+    began = library.of(("pick", picks))(runner.params, hidden, ends, one, wide, pool.ids, some(picks))
+    tokens, at, alive = put((np.asarray(began.tokens)[:1], np.full(1, 16, np.int32), np.ones(1, np.int32)))
+    step = library.of(("step", 1, 64))
+    picked, ends, pool = step(runner.params, tokens, at, alive, tables(len(row)), pool, some(1))
+    keys = [np.asarray(jax.device_get(layer.keys))[1:4].tolist() for layer in pool.layers]
     divided = runner.params["embed"]
     kept = jax.jit(library.programs._kept(lambda array: -array))(divided)  # XLA alone would leave it divided
-    whole = (hidden, ends, sequence.ids, *jax.tree.leaves(picked), kept)
+    whole = (hidden, ends, pool.ids, *jax.tree.leaves(picked), kept)
     return {
         "heads on each": first.sharding.shard_shape(first.shape)[1],
         "numbers": [np.asarray(hidden).tolist(), *keys],
-        "tokens": [np.asarray(one).tolist() for one in (began.tokens, picked.tokens, ends)],
+        "tokens": [np.asarray(each).tolist() for each in (began.tokens[:1], picked.tokens, ends)],
         "whole": [array.sharding.is_fully_replicated for array in whole],
     }
 

@@ -12,6 +12,7 @@ from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
 from langchain_gemma_jax.engine.device.page_pool import page_bytes
+from langchain_gemma_jax.engine.residency import device_memory
 from langchain_gemma_jax.errors import DeviceMemoryError
 from tests.engine.tiny import BATCH, CONFIGS, ONE_SIZE, kv_store_of, settle, text
 
@@ -139,7 +140,10 @@ def test_what_was_used_last_stays(engine_of, tiny_model, cold, rng):
     assert ask(1) == 0
 
 
-def test_idle_conversations_take_no_more_than_the_weights_unless_it_is_set(engine_of, tiny_model, cold, rng):
+def test_idle_conversations_take_no_more_than_the_weights_unless_it_is_set(
+    engine_of, tiny_model, cold, rng, monkeypatch
+):
+    monkeypatch.setattr(device_memory, "LEAST_IDLE", 0)
     weights = sum(array.nbytes for array in jax.tree.leaves(tiny_model.params))
     for settings, fits in (({}, True), ({"kv_bytes": pool_of(128)}, False)):
         engine = engine_of(**settings)

@@ -11,12 +11,13 @@ from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import libraries as module
 from langchain_gemma_jax.engine.executables.libraries import Libraries
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from tests.engine.tiny import CONTEXT
 
 
 @pytest.fixture
 def shape(tiny_model):
-    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, 1)
+    return Shape(tiny_model.architecture, tiny_model.recipe, 320, CONTEXT, PageCounts(1, 1))
 
 
 @pytest.fixture

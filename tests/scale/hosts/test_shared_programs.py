@@ -11,11 +11,12 @@ import pytest
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.recipes import Recipe
+from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.scale.hosts import shared_programs
 from langchain_gemma_jax.scale.hosts.shared_programs import programs_name
 from tests.engine.tiny import CONFIGS, CONTEXT
 
-SHAPE = Shape(Gemma(CONFIGS["local and global"]), Recipe("float32"), 320, CONTEXT, 1)
+SHAPE = Shape(Gemma(CONFIGS["local and global"]), Recipe("float32"), 320, CONTEXT, PageCounts(1, 1))
 WHERE = SimpleNamespace(key="4 devices of a kind")
 
 
