@@ -162,7 +162,7 @@ def programs(runner: Runner) -> dict[str, object]:
     return {
         "heads on each": first.sharding.shard_shape(first.shape)[1],
         "numbers": [np.asarray(hidden).tolist(), *keys],
-        "tokens": [np.asarray(each).tolist() for each in (began.tokens[:1], picked.tokens, ends)],
+        "tokens": [np.asarray(each).tolist() for each in (tokens, picked.tokens, ends)],
         "whole": [array.sharding.is_fully_replicated for array in whole],
     }
 
