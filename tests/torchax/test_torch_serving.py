@@ -109,7 +109,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     source, quiet = f"torchax:{tmp_path}", {"PYTHONWARNINGS": "ignore"}
     first = answer(start(source, cache, **quiet), timeout=240)
     second = answer(start(source, cache, **quiet), timeout=240)
-    assert first["compiles"] == first["misses"] == first["programs"] > 4
+    assert first["compiles"] == first["misses"] == first["programs"] >= 4
     assert (second["compiles"], second["misses"]) == (0, 0)
     assert second["lowered"] <= 2, (
         "torchax seeds a generator of random numbers, by two operators, and no program is made"
