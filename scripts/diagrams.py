@@ -84,7 +84,7 @@ def ladders() -> str:
         drawing.words(100, line, f"{count} tokens", anchor="end")
         x = 112.0
         for chunk in sizes.plan_chunks(count):
-            wide = 16 + chunk.size * 0.9
+            wide = 16 + chunk.size * 0.7
             padding = chunk.size - chunk.tokens
             text = str(chunk.size) if not padding or wide < 100 else f"{chunk.size}, of which {padding} are padding"
             drawing.box(x, line, wide, text, BLUE if not padding else YELLOW)

@@ -36,7 +36,7 @@ CHAT, MESSAGES, RESPONSES, NATIVE, VECTORS = (
     "/v1/chat/completions",
     "/v1/messages",
     "/v1/responses",
-    "/gemma-jax/1/answer",
+    "/gemma-jax/2/answer",
     "/v1/embeddings",
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
@@ -42,7 +43,8 @@ class KvHoldings:
         self.sizes = page_pool.page_bytes(shape.layout_of_a_device, shape.recipe.kv_dtype, shape.pages.slots)
         self.paging = shape.paging
         self.index = PrefixIndex(self.paging, self.sizes)
-        self.arrays = PoolArrays(shape, self.device, self.run)
+        # Not a method of this object: a circle of references would keep programs until the next collection.
+        self.arrays = PoolArrays(shape, self.device, partial(_run, self.device, self.library))
         self._whole, self._local = _books(self.shape)
 
     # Bytes.
@@ -76,10 +78,6 @@ class KvHoldings:
         """Return the bytes of those of these pages that the pool does not have free."""
         whole, local = pages.whole - self._whole.free, pages.local - self._local.free
         return self.sizes.of(PageTotals(max(0, whole), max(0, local)))
-
-    def run(self, key: ProgramKey, *args: object) -> Any:
-        """Run one of the programs."""
-        return self.device.run(key, self.library.of(key), *args)
 
     # Operations on one conversation.
 
@@ -238,6 +236,11 @@ class KvHoldings:
     def _has_changed(self, resident: Resident) -> None:
         resident.version += 1
         self.changed = True
+
+
+def _run(device: DeviceAccess, library: Library, key: ProgramKey, *args: object) -> Any:
+    """Run one of a model's programs."""
+    return device.run(key, library.of(key), *args)
 
 
 def _books(shape: Shape) -> tuple[PageBook, PageBook]:

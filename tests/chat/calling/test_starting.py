@@ -13,15 +13,17 @@ from tests.waiting import until
 
 @pytest.mark.long
 async def test_the_event_loop_is_free_while_a_long_prompt_is_encoded(scripted):
-    model, _ = scripted("Hi<turn|>", room=1 << 21)
+    model, _ = scripted("Hi<turn|>", "Hi<turn|>", room=1 << 21)
     text = "All work and no play makes Jack a dull boy. " * 24_000  # 1 MB
 
     async def ask() -> None:
         await model.ainvoke(text)
 
+    await model.ainvoke("Hi")  # what a first call imports is imported
     found = await turns_of(ask())
     assert found.longest < SHORT
-    assert not found.ran("langchain_gemma_jax/models/tokenizer/")
+    encoding = [file for file in found.ran("models/tokenizer/") if not file.endswith("interface.py")]  # look-ups alone
+    assert not encoding
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -94,7 +94,7 @@ def test_a_pool_has_room_for_the_longest_conversation_and_what_the_budget_allows
         whole = pages.whole * sizes.whole + pages.local * sizes.local
         assert smallest_conversation(shape) == (bytes_of_conversation(shape, 1) if lazily else whole)
     assert pages.whole <= MOST_PAGES + 1
-    assert lazily or pages.whole == 1 + 2 * LADDERS.rows[-1] * longest, "no more than rows can use, and as many kept"
+    assert lazily or pages.whole == 1 + 16 * LADDERS.rows[-1] * longest, "sixteen times what rows can use"
 
 
 def test_a_table_of_local_pages_has_room_for_the_window_and_the_longest_chunk_behind_it():

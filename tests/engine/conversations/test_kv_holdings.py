@@ -260,7 +260,7 @@ def walk(held, seed, steps):
         play.check()
     assert play.used() == PageTotals(0, 0)
     held.give_back()
-    assert held._pool is None, "without conversations there is no pool"
+    assert held.arrays._pool is None, "without conversations there is no pool"
 
 
 @pytest.mark.parametrize("name", ["local and global", "all global", "a wide window", "by kernels"])
@@ -293,7 +293,7 @@ def test_a_device_that_fails_costs_no_page(tiny_model, fails, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("made in this test")
 
-    monkeypatch.setattr(held._door, fails, fail)
+    monkeypatch.setattr(held.arrays._door, fails, fail)
     parked = replace(source, keys=token_keys(range(13)))
     failing = {"copy": lambda: held.fork(source, 13), "write": lambda: held.place(parked, whole, {0: local[0]})}[fails]
     with pytest.raises(MemoryError):

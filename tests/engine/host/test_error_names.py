@@ -11,10 +11,11 @@ import pytest
 
 from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.engine.base.metrics import Metrics
+from langchain_gemma_jax.engine.base.pages import Paging
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
-from langchain_gemma_jax.engine.conversations.prefix_index import Rings
 from langchain_gemma_jax.engine.executables import library as library_module
 from langchain_gemma_jax.engine.host.error_names import MOST, named
+from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError
 from tests.engine.faults_support import SMALL, assert_works, greedy, in_threads, outcome, slowed
@@ -111,8 +112,10 @@ def test_the_end_of_the_engines_thread_is_said_without_its_text(engine_of, tiny_
 def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_model, tmp_path, monkeypatch, heard):
     """Conversations that do not go to the host, programs that the disk does not take or give."""
     refusing = SimpleNamespace(put=tell, parts=1, usable=True, budget=2**30, worth_keeping=lambda *_: True)
-    shelf = HostStore(None, refusing, refusing, refusing, Metrics())
-    assert not shelf.keep(SimpleNamespace(nbytes=1, snapshots=[], keys=[1, 2], handle=None), Rings(8))
+    shelf = HostStore(None, refusing, refusing, Metrics(), parts=1, usable=True)
+    index = SimpleNamespace(bytes_of=len, wanted=lambda _: set())
+    held = SimpleNamespace(index=index, paging=Paging(64, None), read=tell)
+    assert not shelf.keep(SimpleNamespace(keys=token_keys([1, 2]), whole=[1], local={}, scope="a"), held)
     engine = engine_of(ladders=SMALL)
     served = engine.serve(tiny_model)
     engine.submit(served, [10, 11], greedy(2)).result()

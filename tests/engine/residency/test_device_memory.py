@@ -214,7 +214,7 @@ def test_every_budget_follows_from_the_one_rule(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("limited", ["by a control group", "by configure"])
 def test_a_tenant_pays_for_what_is_beyond_its_share_of_a_small_limit(
-    limited, engine_of, tiny_model, tmp_path, monkeypatch
+    limited, engine_of, tiny_model, tmp_path, monkeypatch, lazily
 ):
     engine = engine_of(ladders=SMALL)
     entry = engine._models.known(engine.serve(tiny_model)).entry

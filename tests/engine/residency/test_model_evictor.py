@@ -127,7 +127,7 @@ def test_programs_that_need_more_than_was_expected_cost_what_is_idle(fitting, fo
 
 
 @pytest.mark.long
-def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders):
+def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders, lazily):
     need = need_of(engine_of(ladders=SMALL), folders[0])
     engine = engine_of(ladders=SMALL, memory_budget=2 * need + 100)
     one, two = (engine.load(folder) for folder in folders[:2])
@@ -137,13 +137,13 @@ def test_a_conversation_that_grows_has_an_idle_model_evicted(engine_of, folders)
     assert engine.report().eviction_log[-1].reason == "room for conversations of model-1"
 
 
-def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, folders):
+def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, folders, lazily):
     engine = engine_of(ladders=SMALL)
     served = engine.load(folders[0])
     assert_works(engine, served)
     settle(engine)
     entry, pool = engine._owner.models.known[served].entry, engine._owner.evictor.ledger
-    engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 2 * entry.floor))
+    engine.reconfigure(engine.settings.replace(memory_budget=entry.nbytes + 16 * entry.floor))
     keeper, used = engine._owner.evictor, []
     turn = keeper.round
 
@@ -159,7 +159,7 @@ def test_conversations_never_pass_what_models_leave_of_the_budget(engine_of, fol
     assert engine.report().evictions > 0
 
 
-def test_idle_conversations_go_before_an_idle_model(engine_of, folders):
+def test_idle_conversations_go_before_an_idle_model(engine_of, folders, lazily):
     engine = engine_of(ladders=SMALL)
     one = engine.load(folders[0])
     engine.submit(one, PROMPT, greedy(80)).result()
