@@ -123,6 +123,6 @@ def test_a_program_that_is_on_no_ladder_is_refused_before_it_is_compiled(engine_
     runner = engine._owner.models.runners[engine.serve(tiny_model)]
     memory = runner.kv_store
     with pytest.raises(GuardError, match=r"\('empty', 48\) is not on the ladders"):
-        engine._owner.call(lambda: memory.held.run(("empty", 48)))
+        engine._owner.call(lambda: memory.held.arrays._run(("empty", 48)))
     assert engine.report().guard_trips == {"recompile": 1}
     assert not compiles
