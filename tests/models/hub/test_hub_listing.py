@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import random
@@ -65,9 +66,9 @@ def mutated(value, chance):
         if kind < 0.2:
             del owner[last]
         elif kind < 0.3 and isinstance(owner, dict):
-            owner[chance.choice(FIELDS)] = chance.choice(JUNK)
+            owner[chance.choice(FIELDS)] = copy.deepcopy(chance.choice(JUNK))
         else:
-            owner[last] = chance.choice(JUNK)
+            owner[last] = copy.deepcopy(chance.choice(JUNK))
     text = bytearray(json.dumps(value).encode())
     if chance.random() < 0.1:
         text[chance.randrange(len(text))] = chance.randrange(256)
