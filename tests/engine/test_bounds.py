@@ -92,7 +92,7 @@ def test_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
     asked = requests(rng, count)
     done = run(engine, served, asked)
     first = engine.report()
-    bound = SMALL.for_context(CONTEXT).programs(WINDOW).total
+    bound = SMALL.for_context(CONTEXT).programs().total
     assert (first.program_bound, first.guard_trips) == (bound, {})
     assert first.compiles == first.programs <= bound
     assert first.compiles == compiles["gemma-jax-engine"] == compiles.total()
