@@ -103,7 +103,7 @@ def run(
         "misses": report.cache_misses,
         "weights": bytes_of(jax.tree.leaves(served.model.params))[:count],
         "foretold": engine._owner.models.known[served].entry.weights,
-        "kv": runner.kv_store.held.nbytes(),
+        "kv": engine._owner.models.known[served].entry.floor,  # the whole pool
         "kv on each": kv_on_each(runner.kv_store.held),
         "status": str(engine.models()[0]),
     }
@@ -324,11 +324,8 @@ def come_and_go(engine: Engine, served: Served, cycles: int) -> list[list[int]]:
 
 
 def kv_on_each(held: Any) -> list[int]:
-    """The bytes of all conversations, by device."""
-    handles = [resident.handle for resident in held.index.residents]
-    handles += {id(kept.handle): kept.handle for r in held.index.residents for kept in r.snapshots}.values()
-    handles += [sequence for rows in held._padding.values() for sequence in rows]
-    return bytes_of(jax.tree.leaves(handles))
+    """The bytes of the pool, by device."""
+    return bytes_of(jax.tree.leaves(held.arrays._pool))
 
 
 def on_each() -> list[int]:

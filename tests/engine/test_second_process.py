@@ -58,7 +58,7 @@ def test_a_second_process_that_is_shown_pictures_compiles_nothing(tmp_path):
     first, second = (answer(start(folder, cache, "turns=3")) for _ in range(2))
     assert second["answers"] == first["answers"]
     assert (second["compiled"], second["lowered"], second["compiles"], second["misses"]) == (0, 0, 0, 0)
-    assert second["hits"] == second["programs"] == first["compiles"] > 8
+    assert second["hits"] == second["programs"] == first["compiles"] >= 8
 
 
 @pytest.mark.long

@@ -27,6 +27,7 @@ class ModelStatus:
     read_s: float  # seconds to read a token of a prompt; 0: not measured yet
     devices: int = 1  # the number of devices that it is divided among; bytes are for each
     chosen: str = ""  # the reason for that number
+    reserved: int = 0  # bytes that its conversations may always take, used or not: a whole pool, where that is there
 
     @property
     def resident(self) -> bool:
@@ -34,8 +35,8 @@ class ModelStatus:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the model takes on the device."""
-        return self.weights + self.kv + self.workspace
+        """The bytes that the model takes on the device, with those that are reserved for its conversations."""
+        return self.weights + max(self.kv, self.reserved) + self.workspace
 
     def __str__(self) -> str:
         if self.state is State.ABSENT:
@@ -80,6 +81,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
         read_s=entry.seen_read_s,
         devices=entry.devices,
         chosen=entry.chosen,
+        reserved=entry.floor if there else 0,
     )
 
 
