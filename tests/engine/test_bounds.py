@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, Tally
-from tests.engine.tiny import CONTEXT, WINDOW, settle, text
+from tests.engine.tiny import CONTEXT, settle, text
 
 SMALL = Ladders(chunks=(8,), capacities=(32, CONTEXT), rows=(1, 2))
 EDGES = (1, 2, 7, 8, 9, 23, 24, 25, 31, 32, 33, CONTEXT - 2, CONTEXT - 1)

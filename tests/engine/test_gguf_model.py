@@ -64,10 +64,10 @@ def test_packed_bytes_are_booked_and_an_evicted_file_comes_back_unless_it_was_ch
     answer = said(engine, served)
     assert answer == said(engine, engine.serve(twin))
     assert entry.weights < 0.3 * twin.nbytes
-    need = entry.need + 8 * entry.floor  # with a conversation that has grown
+    need, grown = entry.need, 8 * entry.floor
     assert engine.close(30)
 
-    engine = engine_of(ladders=SMALL, memory_budget=2 * need)  # a dense one and a packed one would need more
+    engine = engine_of(ladders=SMALL, memory_budget=2 * (need + grown))  # a dense one would not fit beside it
     one, two = engine.load(str(first), **EXACT), engine.load(str(second), **EXACT)
     assert said(engine, one) == answer != said(engine, two)
     assert engine.report().models_evicted == 0
