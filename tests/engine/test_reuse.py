@@ -38,6 +38,7 @@ class Held:
     scope: str
     turns: list[int] = field(default_factory=list)  # lengths whose windows are kept, beside that of the end
     used: int = 0
+    pages: set[int] = field(default_factory=set)  # of the local layers
 
 
 class Rule:
@@ -87,8 +88,10 @@ class Rule:
         if in_place:
             del best.ids[length:]
             best.turns = turns
+            best.pages &= self._wanted(best)
             return best, length
         branch = Held(best.ids[:length], scope, turns)
+        branch.pages = best.pages & self._wanted(branch)
         self.held.append(branch)
         return branch, length
 
@@ -99,8 +102,12 @@ class Rule:
         return {at // PAGE for at in range(max(0, length - self.window + 1), length)}
 
     def _reach(self, held: Held, length: int) -> int:
-        there = self._window(len(held.ids)).union(*map(self._window, held.turns))
-        return next(end for end in range(length, -1, -1) if self._window(end) <= there)
+        return next(end for end in range(length, -1, -1) if self._window(end) <= held.pages)
+
+    def _wanted(self, held: Held) -> set[int]:
+        """The pages that are worth keeping: the next turn may leave out some tokens before the end of one."""
+        ends = {max(0, end - less) for end in (*held.turns, len(held.ids)) for less in range(SLACK + 1)}
+        return set().union(*map(self._window, ends))
 
     def _keep(self, held: Held) -> None:
         end = len(held.ids)
@@ -108,9 +115,14 @@ class Rule:
             held.turns = sorted([*held.turns, end])
             if len(held.turns) > 1 + KEPT:
                 del held.turns[1]
+            held.pages &= self._wanted(held)
 
     def _write(self, held: Held, ids: Sequence[int]) -> None:
+        new = (
+            {at // PAGE for at in range(len(held.ids), len(held.ids) + len(ids))} if self.window is not None else set()
+        )
         held.ids.extend(ids)
+        held.pages = (held.pages | new) & self._wanted(held)
         self._touch(held)
 
     def _touch(self, held: Held) -> None:
@@ -121,7 +133,7 @@ class Rule:
         """What is there, as the engine has it: after a cancellation, which comes at some moment."""
         settle(engine)
         residents = kv_store_of(engine).index.residents
-        self.held = [Held(list(r.keys), r.scope, list(r.turns), r.last_used) for r in residents]
+        self.held = [Held(list(r.keys), r.scope, list(r.turns), r.last_used, set(r.local)) for r in residents]
         self.clock = max((held.used for held in self.held), default=0)
 
 

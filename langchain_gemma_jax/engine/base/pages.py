@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 PAGE = 64  # tokens; as in models/seams/kv_cache.py, which needs JAX
+SLACK = 16  # tokens before an end that are cheap to read again: of a retried turn, or that the next turn leaves out
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Paging:
 
     slots: int  # tokens of a page
     window: int | None  # of the local layers; None: every layer is global
+    slack: int = SLACK  # tokens before the end of a turn from which the next one may go on
 
     def count(self, tokens: int) -> int:
         """Return the number of pages that hold this number of tokens."""
@@ -48,6 +50,17 @@ class Paging:
         if self.window is None:
             return range(0)
         return range(max(0, length - self.window + 1) // self.slots, self.count(length))
+
+    def local_of_turn(self, length: int) -> range:
+        """Return the local pages that are worth keeping of a turn, or a conversation, that ends at a length.
+
+        The next turn may leave out the last tokens of the prompt, such as the empty thought before an answer. So it may
+        go on from any of the last ``slack`` ones.
+
+        >>> Paging(64, 8).local(327), Paging(64, 8).local_of_turn(327)
+        (range(5, 6), range(4, 6))
+        """
+        return range(self.local(max(0, length - self.slack)).start, self.local(length).stop)
 
     def totals(self, tokens: int) -> PageTotals:
         """Return the pages of a conversation of this number of tokens."""
@@ -71,4 +84,4 @@ class Paging:
         """Return the entries of the local layers' tables: for a window, and the longest chunk behind it."""
         if self.window is None:
             return 1
-        return min(self.count(self.window + chunk) + 1, self.count(max_context))
+        return min(self.count(self.window + self.slack + chunk) + 1, self.count(max_context))

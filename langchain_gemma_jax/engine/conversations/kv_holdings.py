@@ -96,6 +96,21 @@ class KvHoldings:
         ahead = self.paging.written(len(resident.keys), tokens)
         self._drop_local(resident, self.index.wanted(resident).union(ahead))
 
+    def give_up(self, resident: Resident, tokens: int) -> bool:
+        """Drop something that a conversation keeps for later turns, to be written up to this number of tokens.
+
+        The window of its first turn, or what is kept before its end. False: nothing of that is left.
+        """
+        if resident.turns:
+            self.forget_turn(resident, resident.turns[0])
+            return True
+        length = len(resident.keys)
+        needed = {*self.paging.local(length), *self.paging.written(length, tokens)}
+        if needed.issuperset(resident.local):
+            return False
+        self._drop_local(resident, needed)
+        return True
+
     def grow(self, resident: Resident, tokens: int) -> None:
         """Give a conversation pages of its own to be written up to this number of tokens.
 
@@ -114,7 +129,7 @@ class KvHoldings:
         """Begin a conversation with another's first tokens. It shares the pages, but for the one it will write to."""
         resident = Resident(source.scope, self.paging.slots, source.keys[:length], system=min(source.system, length))
         resident.turns = [turn for turn in source.turns if turn <= length]
-        wanted = {*self.paging.local(length)}.union(*map(self.paging.local, resident.turns))
+        wanted = self.index.wanted(resident)
         resident.whole = [self._whole.share(page) for page in source.whole[: self.paging.count(length)]]
         shared = {page: source.local[page] for page in wanted if page in source.local}
         resident.local = {page: self._local.share(number) for page, number in shared.items()}

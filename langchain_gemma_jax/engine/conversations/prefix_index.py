@@ -21,11 +21,9 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from langchain_gemma_jax.engine.base.pages import PageSizes, PageTotals, Paging
+from langchain_gemma_jax.engine.base.pages import SLACK, PageSizes, PageTotals, Paging
 from langchain_gemma_jax.engine.requests.prompt import token_keys, whole_media
 from langchain_gemma_jax.engine.requests.resident import Resident
-
-SLACK = 16  # tokens
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,7 @@ class PrefixIndex:
 
     def wanted(self, resident: Resident) -> set[int]:
         """Return the numbers of the local layers' pages that are worth keeping: of its end, and of its turns."""
-        found = set(self.paging.local(len(resident.keys)))
-        return found.union(*map(self.paging.local, resident.turns))
+        return set().union(*map(self.paging.local_of_turn, (*resident.turns, len(resident.keys))))
 
     def renewed(self, reuse: Reuse, keys: Sequence[int], scope: str) -> Reuse:
         """Return a plan as it is, if nothing was added, removed, changed or used since; else a new one."""

@@ -15,7 +15,7 @@ from langchain_gemma_jax.engine.requests.prompt import token_keys
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.errors import InputError
 
-PAGING = Paging(10, 11)  # behind a multiple of ten tokens, the window is in one page
+PAGING = Paging(10, 11, slack=0)  # behind a multiple of ten tokens, the window is in one page
 GLOBAL = Paging(10, None)
 SIZES = PageSizes(10, 1)  # so a token is a byte, and a window is one more
 EVERYTHING = 10**9
@@ -30,7 +30,7 @@ def conversation(ids, scope="", *, system=0, turns=(), leased=False, window=True
     made.whole = [*shared, *(next(_numbers) for _ in range(PAGING.count(len(keys)) - len(shared)))]
     if window:
         theirs = begins.local if begins else {}
-        wanted = {*PAGING.local(len(keys))}.union(*map(PAGING.local, turns))
+        wanted = {*PAGING.local(len(keys))}.union(*map(PAGING.local_of_turn, turns))
         made.local = {
             page: theirs[page] if page < len(shared) and page in theirs else next(_numbers) for page in sorted(wanted)
         }

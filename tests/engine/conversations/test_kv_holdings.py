@@ -245,7 +245,7 @@ class Walk:
                 assert ids[resident.whole[page], :count].tolist() == keys[some]
                 for array in whole:
                     assert (array[resident.whole[page], :, :count] == np.array(numbers[some])[:, None]).all()
-                if page in held.index.wanted(resident):
+                if page in resident.local:
                     for array in local:
                         assert (array[resident.local[page], :, :count] == np.array(numbers[some])[:, None]).all()
 

@@ -19,7 +19,7 @@ from tests.counted import lines
 
 SLOTS, WINDOW = 8, 32
 GLOBAL = Paging(SLOTS, None)
-LOCAL = Paging(SLOTS, WINDOW)
+LOCAL = Paging(SLOTS, WINDOW, slack=0)
 SIZES = PageSizes(100, 7)
 _numbers = itertools.count()
 
@@ -29,7 +29,7 @@ def resident(ids, scope="", *, paging=GLOBAL, local=None, **options):
     keys = token_keys(ids)
     made = Resident(scope, paging.slots, keys, **options)
     made.whole = [next(_numbers) for _ in range(paging.count(len(keys)))]
-    wanted = {*paging.local(len(keys))}.union(*map(paging.local, made.turns)) if local is None else local
+    wanted = {*paging.local(len(keys))}.union(*map(paging.local_of_turn, made.turns)) if local is None else local
     made.local = {page: next(_numbers) for page in wanted}
     return made
 
