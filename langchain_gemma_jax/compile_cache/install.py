@@ -86,7 +86,7 @@ class _Cache:
     """The folder of compiled programs, and the state of JAX's settings for it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # JAX is not imported under it: the end of JAX's import takes this lock
+        self._lock = threading.RLock()  # JAX is not imported under it: the end of JAX's import takes this lock
         self._root: Path | None = None
         self._root_is_known = False
         self._cap: int | None = None  # None: JAX's setting, or the default

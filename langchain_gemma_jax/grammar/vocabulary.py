@@ -41,7 +41,7 @@ class Lexicon:
         self.tokenizer = tokenizer
         self.words = -(-vocab_size // 32)  # of a mask
         self._valid = min(tokenizer.vocab_size, vocab_size)
-        self._making = threading.Lock()
+        self._making = threading.RLock()
         self._made: LLTokenizer | None = None
 
     def matching(self) -> LLTokenizer:

@@ -38,7 +38,7 @@ _BEST_FIRST = ("amx", "avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
 _BY_NAME_ONLY = frozenset({"i8mm"})  # not yet timed on a machine that has it, so never chosen automatically
 _AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _known: Kernels | None = None
 
 

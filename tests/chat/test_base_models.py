@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from langchain_gemma_jax.chat.calling.base_models import BaseModels, BaseModelWarning
+from langchain_gemma_jax.chat.calling import base_models
+from langchain_gemma_jax.chat.calling.base_models import BaseModels, BaseModelWarning, is_base_model
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.models.loading.load import load
@@ -49,3 +50,22 @@ def test_a_gguf_file_of_a_base_model_says_so_once(tmp_path, recwarn, said, is_ba
         context.run(seen.warn, served, GemmaDialect())
     assert [type(each) for each in heard] == [BaseModelWarning] * (2 * is_base)
     assert all("no chat template in its files" in str(each.message) for each in found)
+
+
+def test_a_signal_handler_may_check_a_model_while_it_is_checked(tmp_path, recwarn, monkeypatch):
+    path = tmp_path / "x.gguf"
+    write(path, CONFIGS["gemma"], of_one_kind("Q8_0"), tokenizer=small_tokenizer(), more=lambda _: None)
+    with load(path, dtype="float32", progress=False) as model:
+        served, seen, calls = Served(model=model, name="x"), BaseModels(), []
+
+        def interrupted(*args):
+            calls.append(args)
+            if len(calls) == 1:
+                seen.warn(served, GemmaDialect())
+            return is_base_model(*args)
+
+        monkeypatch.setattr(base_models, "is_base_model", interrupted)
+        seen.warn(served, GemmaDialect())
+        seen.warn(served, GemmaDialect())
+    assert len(calls) == 2
+    assert len([each for each in recwarn if each.category is BaseModelWarning]) == 1

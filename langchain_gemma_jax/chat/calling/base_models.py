@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,22 +24,27 @@ class BaseModelWarning(UserWarning):
     """A model seems to be one that continues texts: it has no chat format, and was not taught to end a turn."""
 
 
+@dataclass(eq=False)
+class _Found:
+    is_base: bool
+
+
 class BaseModels:
     """The models of one engine that were checked for a chat format."""
 
     def __init__(self) -> None:
-        self._seen: weakref.WeakKeyDictionary[Served, bool] = weakref.WeakKeyDictionary()
-        self._lock = threading.Lock()  # calls of a batch come together
+        self._seen: weakref.WeakKeyDictionary[Served, _Found] = weakref.WeakKeyDictionary()
 
     def warn(self, served: Served, dialect: Dialect) -> None:
         """Warn that a chat's model seems to be a base model: once, or in each call that has a sink of its own."""
         sink = warning_sink.get()
-        with self._lock:
-            first = served not in self._seen
-            if first:
-                self._seen[served] = is_base_model(served, dialect)
-            known = self._seen[served]
-        if known and (first or sink is not None):
+        first = False
+        if (found := self._seen.get(served)) is None:
+            # No lock: a signal's handler may call here too. Calls that come together both look, and one is the first.
+            mine = _Found(is_base_model(served, dialect))
+            found = self._seen.setdefault(served, mine)
+            first = found is mine
+        if found.is_base and (first or sink is not None):
             warning = BaseModelWarning(
                 f"{served.name} seems to be a base model: there is no chat template in its files, and no turn's end "
                 f"({', '.join(dialect.stops)}) among the tokens that end its answers. It continues texts, and in a "

@@ -23,7 +23,7 @@ class Libraries:
         self.tally = Tally(events=events)
         self.compiles = CompileCounter()
         self.background = Background(workers(), self.compiles)
-        self._lock, self._others = threading.Lock(), others
+        self._lock, self._others = threading.RLock(), others
         # The programs of a shape are dropped with its last model.
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()
 

@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.recipes.probe_between import probe_between
 from langchain_gemma_jax.models.recipes.store import alone, recall, remember
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, Recipe
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _chosen: dict[tuple[str, str], Recipe] = {}
 
 
