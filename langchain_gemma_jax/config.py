@@ -6,6 +6,7 @@ GEMMA_JAX_API_KEY          the API key for that server
 GEMMA_JAX_CACHE_DIR        an absolute folder for caches, which can always be made again
 GEMMA_JAX_KERNELS          the package's own kernels: "auto", "off", or an instruction set
 GEMMA_JAX_COMPILE_CACHE    an absolute folder for compiled programs, or "on" or "off"
+GEMMA_JAX_COMPILE_WAIT     seconds that a request may wait for the compiler before a guard trips
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
 JAX_COMPILATION_CACHE_DIR  JAX's own: if it is set, JAX's cache is left as it is
 TF_CPP_MIN_LOG_LEVEL       JAX's own: the lowest level of native log messages that are shown
@@ -137,6 +138,22 @@ def compile_cache_root() -> Path | None:
             f"found {own!r}."
         )
     return folder
+
+
+def compile_wait() -> float:
+    """Return the seconds that a request may wait for the compiler before the recompile guard trips; 1 if it is not set.
+
+    Raises:
+        InputError: ``GEMMA_JAX_COMPILE_WAIT`` is no number of seconds.
+    """
+    given = os.environ.get("GEMMA_JAX_COMPILE_WAIT") or "1"
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 2**31:  # NaN is in no range
+        raise InputError(f"GEMMA_JAX_COMPILE_WAIT: expected seconds from 0 to 2**31, found {given!r}.")
+    return seconds
 
 
 def jax_cache_is_set() -> bool:

@@ -95,6 +95,16 @@ def test_the_level_of_messages_from_the_compiled_half(monkeypatch, value, expect
     assert native_log_level() == expected
 
 
+def test_the_wait_for_the_compiler(monkeypatch):
+    for value, expected in {"": 1.0, "0": 0.0, "2.5": 2.5, "3600": 3600.0}.items():
+        monkeypatch.setenv("GEMMA_JAX_COMPILE_WAIT", value)
+        assert config.compile_wait() == expected
+    for value in ("-1", "nan", "inf", "a minute", "1e99"):
+        monkeypatch.setenv("GEMMA_JAX_COMPILE_WAIT", value)
+        with pytest.raises(InputError, match=r"^GEMMA_JAX_COMPILE_WAIT: expected seconds .*found"):
+            config.compile_wait()
+
+
 def test_every_variable_is_explained_where_it_is_read_and_in_the_documentation():
     source = Path(config.__file__).read_text()
     page = Path(config.__file__).parents[1].joinpath("docs", "install.md").read_text()

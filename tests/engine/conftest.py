@@ -22,7 +22,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables import libraries
-from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally
+from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally, Waited
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
@@ -109,8 +109,8 @@ class SharedLibrary(Library):
         super().__init__(programs, None, Tally())
         self._common = common
 
-    def of(self, key: ProgramKey) -> Callable[..., object]:
-        return super().of(key) if key[0] == "step" else self._common.of(key)
+    def of(self, key: ProgramKey, waited: Waited | None = None) -> Callable[..., object]:
+        return super().of(key, waited) if key[0] == "step" else self._common.of(key, waited)
 
     def make(self, key: ProgramKey) -> ReadyProgram:
         return super().make(key) if key[0] == "step" else self._common.make(key)

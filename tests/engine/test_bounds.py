@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from jax import monitoring
@@ -14,6 +17,10 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.kernels import library as kernel_library
+from langchain_gemma_jax.kernels.products import kernels_run
+from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
+from tests.engine.faults_support import greedy
 from tests.engine.tiny import CONTEXT, settle, text
 
 SMALL = Ladders(chunks=(8,), capacities=(32, CONTEXT), rows=(1, 2))
@@ -114,6 +121,53 @@ def test_requests_compile_no_more_than_the_bound_and_a_second_pass_nothing(
     last = engine.report()
     assert (last.programs, last.compiles) == (bound, bound)
     assert compiles.total() == bound
+
+
+@pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("by_kernels", "most"), [pytest.param(True, 6, id="kernels"), pytest.param(False, 24, id="no kernels")]
+)
+@pytest.mark.parametrize(
+    ("count", "longest"), [(10, 2_048), pytest.param(500, 16_384, marks=pytest.mark.slow, id="500")]
+)
+def test_conversations_that_grow_to_any_length_need_few_programs(
+    engine_of, model_of, rng, compiles, monkeypatch, by_kernels, most, count, longest
+):
+    def fresh(programs: Programs, tally: Tally, *_: object) -> Library:
+        return Library(programs, None, tally)
+
+    monkeypatch.setattr(libraries, "library_of", fresh)
+    if not by_kernels:
+        monkeypatch.setattr(kernel_library, "_known", kernel_library.Kernels(None, "GEMMA_JAX_KERNELS=off"))
+    usual = model_of("by kernels")
+    model = replace(usual, architecture=Gemma(usual.config.replace(max_context=longest)))
+    engine = engine_of(ladders=None, drafts=True, max_waiting=1000)
+    served = engine.serve(model)
+
+    def converse(seed):
+        numbers = random.Random(seed)
+        # Most end early, as conversations do, and some near the longest context.
+        last = min(int(longest ** numbers.uniform(0.4, 1.0)), longest - 40)
+        ends = sorted(numbers.randint(1, last) for _ in range(10))
+        context: list[int] = []
+        for end in ends:
+            new = text(numbers, max(1, end - len(context)))
+            context += new if numbers.random() < 0.8 else (new[:5] * len(new))[: len(new)]  # which is drafted
+            done = engine.submit(served, context, greedy(3), scope=str(seed)).result()
+            context += done.ids
+        return len(context)
+
+    with ThreadPoolExecutor(4) as threads:
+        lengths = list(threads.map(converse, (rng.random() for _ in range(count))))
+    report = engine.report()
+    assert report.compiles == report.programs == compiles["gemma-jax-engine"] == compiles.total()
+    assert report.programs <= report.program_bound <= most
+    assert (report.guard_trips, report.failed, report.requests) == ({}, 0, 10 * count)
+    assert max(lengths) > longest // 8
+    bound = Ladders().for_context(131_072)
+    assert bound.programs(moves_pages=True).total <= 24
+    assert bound.for_kernels(padding_is_free=True).programs(moves_pages=False).total <= 6
 
 
 def test_a_program_that_is_on_no_ladder_is_refused_before_it_is_compiled(engine_of, tiny_model, compiles):

@@ -27,6 +27,17 @@ def test_a_conversation_that_the_warm_up_was_not_for_is_told_of(running_of, tiny
     assert engine.report().trips_by_app == {"recompile": {"long": 1}}
 
 
+def test_a_wait_for_the_compiler_trips_once_the_model_has_answered(running_of, tiny_model):
+    ladders = Ladders(chunks=(16, 64), capacities=(CONTEXT,), rows=(1,), draft=0)
+    engine = running_of(ladders=ladders, guards={"recompile": "raise"}, compile_wait=0)
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61], greedy(1), app="first").result()  # its own programs are no trip
+    with pytest.raises(GuardError, match=r"waited .* s, more than 0, for (compiling|fetching) the program \('step', 1"):
+        engine.submit(served, [60, 61], greedy(3), app="second").result()
+    assert engine.submit(served, [60, 61], greedy(3), app="third").result().generated_tokens == 3
+    assert engine.report().trips_by_app == {"recompile": {"second": 1}}
+
+
 @pytest.mark.long
 def test_a_model_that_comes_and_goes_is_told_of_to_whoever_asks_it(running_of, chat_folder):
     engine = running_of(guards={"residency": "raise"}, loads_per_minute=2)

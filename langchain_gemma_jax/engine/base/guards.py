@@ -1,8 +1,9 @@
 """Guards watch for the four costs that this engine promises to avoid. A trip is counted, and then the policy applies.
 
-*recompile*: a program that is not on the ladders, or one that is first needed after ``warmup``. *transfer*: host memory
-that is passed to a program directly. *residency*: models over the budget, or one that is evicted and loaded again and
-again. *cold start*: a deadline that is shorter than compiling takes.
+*recompile*: a program that is not on the ladders, one that is first needed after ``warmup``, or one that a request
+waits long for once its model has answered. *transfer*: host memory that is passed to a program directly. *residency*:
+models over the budget, or one that is evicted and loaded again and again. *cold start*: a deadline that is shorter
+than compiling takes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from langchain_gemma_jax.config import compile_wait
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Events, ModelEvicted, ModelLoaded, Tripped
 from langchain_gemma_jax.engine.host.own_log import show_problem
@@ -144,6 +146,9 @@ class GuardSettings(Protocol):
     @property
     def loads_per_minute(self) -> int: ...
 
+    @property
+    def compile_wait(self) -> float | None: ...
+
 
 class Trips:
     """Counts of guards' trips, by kind, and by kind and application. Any thread may add to it."""
@@ -197,6 +202,12 @@ class Guards:
             policies = Policies.of(asker.guards, policies)
         policy: str = getattr(policies, kind)
         return policy
+
+    @property
+    def compile_wait(self) -> float:
+        """The seconds that a request may wait for the compiler."""
+        given = self.settings().compile_wait
+        return compile_wait() if given is None else given
 
     def asked_by(self, app: str, guards: object) -> Asking:
         """Return the application and policies of a call: its own or, if not given, those of the ``guard`` around it.

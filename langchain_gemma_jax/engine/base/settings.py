@@ -37,6 +37,7 @@ class Settings:
         "guards",
         "on_trip",
         "loads_per_minute",
+        "compile_wait",
     )
     """The names of the settings that can be changed while the engine is running."""
 
@@ -90,6 +91,9 @@ class Settings:
     loads_per_minute: int = 3
     """The number of times that an evicted model may be loaded again within a minute before the residency guard
     trips."""
+    compile_wait: float | None = None
+    """Seconds that a request may wait for the compiler, once its model has answered, before the recompile guard trips.
+    None: ``GEMMA_JAX_COMPILE_WAIT``, or 1."""
 
     def __post_init__(self) -> None:
         whole = {
@@ -140,6 +144,8 @@ class Settings:
             raise InputError(f"prefix_key_file: expected the absolute path of a file, or None, found {key!r}.")
 
     def _check_guards(self) -> None:
+        if self.compile_wait is not None:
+            checked_seconds("compile_wait", self.compile_wait)
         policies = Policies.of(self.guards)
         function: object = self.on_trip
         if function is not None and not callable(function):

@@ -255,7 +255,7 @@ class KvHoldings:
 
 def _run(device: DeviceAccess, library: Library, key: ProgramKey, *args: object) -> Any:
     """Run one of a model's programs."""
-    return device.run(key, library.of(key), *args)
+    return device.run(key, library.of(key, device.waited), *args)
 
 
 def _books(shape: Shape) -> tuple[PageBook, PageBook]:

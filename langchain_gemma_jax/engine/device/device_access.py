@@ -43,6 +43,7 @@ class DeviceAccess:
         self.bound = frozenset(programs)  # all programs that may be run
         self.seen: set[ProgramKey] = set()  # those that were needed so far
         self.warmed = False  # the model was warmed up
+        self.answered = False  # a request was answered, so that the model's first programs are there
         self.asked_by: tuple[Asker, ...] = ()  # the requests that the owner thread is working for
         self.guards, self.excess = guards, excess
         self._metrics, self._others = metrics, others
@@ -101,6 +102,20 @@ class DeviceAccess:
                 advice="Warm up for longer conversations: engine().warmup(model, max_context=...).",
             )
         self.seen.add(key)
+
+    def waited(self, key: ProgramKey, seconds: float, verb: str) -> None:
+        """Note that work stood still until a program was there. It has not run yet, so nothing is lost by an error.
+
+        Raises:
+            GuardError: that was long, the model had answered before, and the guard's policy is "raise".
+        """
+        if self.answered and seconds > (limit := self.guards.compile_wait):
+            self.guards.trip(
+                "recompile",
+                f"a request waited {seconds:.1f} s, more than {limit:g}, for {verb} the program {key}",
+                self._asker,
+                advice="Warm up before the first request: engine().warmup(model).",
+            )
 
     def begins(self, request: Asks, missing: Sequence[ProgramKey], cold_cost: Callable[[], CompileCost]) -> None:
         """Let the guards check a request before any work for it. ``missing``: its programs that have never run."""

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import jax
 
@@ -38,6 +38,9 @@ from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.seams.placement import Placement
 
 _log = OwnLog(__name__)
+
+Waited: TypeAlias = Callable[[ProgramKey, float, str], None]
+"""A receiver of the seconds that work stood still for a program, and of the reason: "compiling" or "fetching"."""
 
 PATIENCE = 300.0  # seconds to wait for another process that compiles a program, before it is compiled here too
 _LOOK = 0.5  # seconds between two looks at whether the engine was closed meanwhile
@@ -121,13 +124,14 @@ class Library:
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
         self.workspace = 0  # bytes of the device's that its programs need while they run: the most of those made so far
 
-    def of(self, key: ProgramKey) -> Callable[..., Any]:
+    def of(self, key: ProgramKey, waited: Waited | None = None) -> Callable[..., Any]:
         """A program to call. The first call fetches or makes it, unless it is there.
 
-        Where others make it too, it is made here and now: who is called with it has all begin it at once.
+        Where others make it too, it is made here and now: who is called with it has all begin it at once. ``waited``
+        is called before it runs, and may raise.
         """
         if (call := self._calls.get(key)) is None:
-            call = partial(self._first_call, key) if self._making is None else self._first(key)
+            call = partial(self._first_call, key, waited) if self._making is None else self._first(key, waited)
         return call
 
     def first_calls(self) -> list[ProgramKey]:
@@ -228,13 +232,15 @@ class Library:
             made = self._fetch(fingerprint.name(self._family, key), key, count=False)
         return None if made is None else made.seconds
 
-    def _first_call(self, key: ProgramKey, *args: Any) -> Any:
-        return self._first(key)(*args)
+    def _first_call(self, key: ProgramKey, waited: Waited | None, *args: Any) -> Any:
+        return self._first(key, waited)(*args)
 
-    def _first(self, key: ProgramKey) -> Callable[..., Any]:
-        verb = "fetching" if self.kept(key) else "compiling"
+    def _first(self, key: ProgramKey, waited: Waited | None) -> Callable[..., Any]:
+        verb, began = "fetching" if self.kept(key) else "compiling", time.monotonic()
         with self._tally.standstills.here(f"{verb} {fingerprint.label(self._name, key).strip()}"):
             call = self._calls[key] = self.make(key).call
+        if waited is not None:
+            waited(key, time.monotonic() - began, verb)
         if self._first_needed is not None and self._first_needed.add(key):
             if self._background is None:
                 self._first_needed.remember()

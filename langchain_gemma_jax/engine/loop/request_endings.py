@@ -26,6 +26,7 @@ class RequestEndings:
             return
         if (runner := work.models.runners.get(request.asked.model)) is not None:
             runner.kv_store.release(request)
+            runner.device.answered |= isinstance(outcome, Completion)
         work.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)

@@ -162,7 +162,7 @@ class MediaEncoding:
         tree = self._media.loaded[number]
         arrays = tree.layers[layer] if part == LAYER else tree.begin if part == BEGIN else tree.end
         key = (part, number, size)
-        return self._device.run(key, self._library.of(key), arrays, given)
+        return self._device.run(key, self._library.of(key, self._device.waited), arrays, given)
 
     def _wait(self, state: EncoderState) -> None:
         began = time.perf_counter()

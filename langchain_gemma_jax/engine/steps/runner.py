@@ -309,7 +309,7 @@ class Runner:
         self._metrics.prefilled_tokens += max(0, min(tokens, len(request.asked.prompt) - held))
 
     def run(self, key: ProgramKey, *args: object) -> Any:
-        return self.device.run(key, self.library.of(key), *args)
+        return self.device.run(key, self.library.of(key, self.device.waited), *args)
 
 
 def dispatch_tokens(platform: str) -> int:

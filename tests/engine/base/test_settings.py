@@ -32,6 +32,7 @@ WRONG = {
     "guards": ["on", "", None, True, 1, ["off"], "callback", {"compile": "warn"}, {"transfer": "on"}],
     "on_trip": ["print", 1],
     "loads_per_minute": [value for value in NUMBERS if value is True or value != 0],
+    "compile_wait": [-1, 2**63, float("inf"), float("nan"), True, "1", []],
     "ladders": [(16, 32), {}, 1, "x"],
 }
 RIGHT = {
@@ -54,6 +55,7 @@ RIGHT = {
     "guards": ["off", "warn", "raise", {}, {"recompile": "raise", "cold_start": "off"}],
     "on_trip": [None, print],
     "loads_per_minute": [0, 1, 100],
+    "compile_wait": [None, 0, 0.5, 3600],
     "ladders": [None, Ladders()],
 }
 
