@@ -44,8 +44,18 @@ class Background:
         *,
         name: str = "gemma-jax-background",
         daemon: bool = True,
+        at_rest: Callable[[], object] | None = None,
     ) -> None:
-        """``watcher`` is called at each thread's beginning and end. The process waits for threads unless ``daemon``."""
+        """Make threads when there is work.
+
+        Args:
+            workers: the most threads.
+            watcher: is called at each thread's beginning and end.
+            name: of the threads.
+            daemon: the process does not wait for them at its end.
+            at_rest: is called by the last thread before it ends, when no work is left.
+        """
+        self._at_rest = at_rest
         self._workers, self._watcher, self._name, self._daemon = workers, watcher, name, daemon
         self._tasks: deque[_Task] = deque()
         self._threads: set[threading.Thread] = set()
@@ -119,6 +129,8 @@ class Background:
                         # JAX clears its caches while the process ends, and tracing at that time fails.
                         future.set_exception(CancelledError() if self._closed else error)
                 del task, work, future
+            if self._at_rest is not None and not self.busy:
+                self._at_rest()
         finally:
             if self._watcher is not None:
                 self._watcher.leave_this_thread()

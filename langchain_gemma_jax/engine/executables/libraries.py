@@ -14,6 +14,7 @@ from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.executables.background import Background, workers
 from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.private.freed_memory import give_back
 
 
 class Libraries:
@@ -22,7 +23,7 @@ class Libraries:
     def __init__(self, events: Events, others: OtherHosts | None = None) -> None:
         self.tally = Tally(events=events)
         self.compiles = CompileCounter()
-        self.background = Background(workers(), self.compiles)
+        self.background = Background(workers(), self.compiles, at_rest=give_back)
         self._lock, self._others = threading.RLock(), others
         # The programs of a shape are dropped with its last model.
         self._known: weakref.WeakValueDictionary[tuple[Shape, Placement], Library] = weakref.WeakValueDictionary()

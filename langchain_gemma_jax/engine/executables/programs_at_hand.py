@@ -95,7 +95,9 @@ class ProgramsAtHand:
         ]
         if steps:
             waited.append(("step", 1, capacity))
-        keys = [*waited, *(("read", size, capacity) for size in sorted(set(later) - chunks))]
+        # Where few programs are enough, the next turn's are made during this one: a tool's result is a short chunk.
+        soon = {*later, *(self._ladders.chunks if self._ladders.padding_is_free else ())} - chunks
+        keys = [*waited, *(("read", size, capacity) for size in sorted(soon))]
         missing = [key for key in keys if key not in self._device.seen]
         self._device.begins(request, missing, lambda: self._library.cold_cost(waited))
         if missing:

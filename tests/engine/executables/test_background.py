@@ -81,6 +81,23 @@ def test_threads_end_when_nothing_is_left_and_come_again(background, log):
     assert log == ["begin", "end"] * 2
 
 
+def test_the_last_thread_leaves_the_place_tidy():
+    rested, two, go = threading.Event(), threading.Barrier(2), threading.Event()
+    background = Background(2, at_rest=rested.set)
+    for _ in range(2):
+        first = background.submit(lambda: two.wait(300))
+        second = background.submit(lambda: (two.wait(300), go.wait(300)))
+        first.result()
+        assert not rested.is_set(), "one still works"
+        go.set()
+        second.result()
+        assert rested.wait(300)
+        until_idle(background)
+        rested.clear()
+        go.clear()
+    assert background.close(10)
+
+
 def test_closing_lets_what_runs_end_and_begins_nothing_more(background):
     go, began = threading.Event(), threading.Semaphore(0)
 

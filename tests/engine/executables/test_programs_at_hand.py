@@ -121,6 +121,20 @@ def test_requests_run_in_the_steps_that_are_there_while_wider_ones_are_made(engi
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("few", [True, False])
+def test_where_few_programs_are_enough_the_chunk_for_a_tools_result_is_made_during_the_first_answer(
+    engine_with, workshop, rng, monkeypatch, few
+):
+    engine, served, ran = engine_with(ladders=replace(LADDERS, chunks=(16, 32)))
+    at_hand = engine._owner.models.runners[served]._at_hand
+    monkeypatch.setattr(at_hand, "_ladders", replace(at_hand._ladders, padding_is_free=few))
+    engine.submit(served, text(rng, 30), Sampling(max_tokens=2, ignore_eos=True)).result()
+    settle(engine)
+    assert {key[:2] for key in ran if key[0] == "read"} == {("read", 32)}
+    assert {key[:2] for key in workshop.made if key[0] == "read"} == {("read", 32)} | ({("read", 16)} if few else set())
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("there", "together", "width"), [((1, 2), 6, 2), ((1, 8), 3, 8), ((1, 2, 8), 3, 8), ((1, 2, 8), 2, 2)]
 )
