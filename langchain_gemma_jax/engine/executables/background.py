@@ -129,8 +129,6 @@ class Background:
                         # JAX clears its caches while the process ends, and tracing at that time fails.
                         future.set_exception(CancelledError() if self._closed else error)
                 del task, work, future
-            if self._at_rest is not None and not self.busy:
-                self._at_rest()
         finally:
             if self._watcher is not None:
                 self._watcher.leave_this_thread()
@@ -142,7 +140,10 @@ class Background:
             if self._tasks:
                 return self._tasks.popleft()
             self._threads.discard(threading.current_thread())  # a later task starts another thread
-            return None
+            last = not self._threads
+        if last and self._at_rest is not None:
+            self._at_rest()
+        return None
 
 
 def _drop(future: Future[Any]) -> None:
