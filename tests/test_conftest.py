@@ -57,6 +57,7 @@ def test_home_is_empty():
 def test_no_setting_or_secret_of_the_user_gets_in():
     assert {name for name in os.environ if name.startswith(("HF_", "GEMMA_JAX_"))} == {
         "GEMMA_JAX_COMPILE_CACHE",  # off
+        "GEMMA_JAX_COMPILE_WAIT",  # an hour
         "HF_HOME",
         "HF_HUB_DISABLE_PROGRESS_BARS",
         "HF_HUB_DISABLE_TELEMETRY",

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -29,13 +28,13 @@ from benchmarks.running.command import publish, report_options
 from benchmarks.running.contenders import say
 from benchmarks.running.machine import Others, machine
 from benchmarks.running.page import Block
+from benchmarks.work.growing_turns import ANSWER, FILE, prompts
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "build" / "real" / "gemma-3-270m-Q4_K_M.gguf"
-PROMPTS = (126, 393, 492, 871, 998, 1505, 1693, 1997, 2620, 2837)  # tokens
-ANSWER = 24  # tokens of each turn
 COLD_BAR, NEXT_BAR = 1.5, 0.8  # of llama.cpp's seconds
 MOST_PROGRAMS = 6
+OURS = (__file__, "--play")
+LLAMA = str(ROOT / "benchmarks" / "rivals" / "llama_growing.py")
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="benchmarks/start/growing.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rivals", choices=("llama", "none"), default="llama")
-    parser.add_argument("--play", choices=("ours", "llama"), help=argparse.SUPPRESS)
+    parser.add_argument("--play", action="store_true", help=argparse.SUPPRESS)
     report_options(parser)
     options = parser.parse_args(arguments)
     if options.play:
-        print(json.dumps(list({"ours": ours, "llama": llama}[options.play]())))
+        print(json.dumps(list(ours())))
         return 0
     if not FILE.exists():
         parser.error(f"expected the file {FILE.relative_to(ROOT)}, found none: scripts/real --fetch brings it")
     others = Others()
     with tempfile.TemporaryDirectory() as scratch:
         say("an empty cache")
-        cold = process("ours", Path(scratch))
+        cold = process(OURS, Path(scratch))
         say("the next process")
-        after = process("ours", Path(scratch))
+        after = process(OURS, Path(scratch))
     rival = ROOT / ".envs" / "llama" / "bin" / "python"
-    theirs = process("llama", None, str(rival)) if options.rivals == "llama" and rival.exists() else None
+    theirs = process((LLAMA,), None, str(rival)) if options.rivals == "llama" and rival.exists() else None
     facts = machine()
     head = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}."
     used = others.cores_used()
@@ -108,12 +107,12 @@ def rows(cold: Turns, after: Turns, theirs: Turns | None) -> list[Row]:
     return found
 
 
-def process(who: str, cache: Path | None, python: str = sys.executable) -> Turns:
+def process(command: Sequence[str], cache: Path | None, python: str = sys.executable) -> Turns:
     """One process's turns."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "GEMMA_JAX_"))}
     own = {} if cache is None else {"GEMMA_JAX_CACHE_DIR": str(cache)}
     done = subprocess.run(
-        [python, __file__, "--play", who],
+        [python, *command],
         env=kept | own | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
@@ -121,15 +120,6 @@ def process(who: str, cache: Path | None, python: str = sys.executable) -> Turns
     )
     found = json.loads(done.stdout.splitlines()[-1])
     return Turns(tuple(each[0] for each in found), tuple(each[1] for each in found if len(each) > 1))
-
-
-def prompts() -> Iterator[list[int]]:
-    """What each turn adds; the answers are not known before."""
-    random_ids = random.Random(1)
-    before = 0
-    for count in PROMPTS:
-        yield [random_ids.randint(1000, 200_000) for _ in range(count - before)]
-        before = count + ANSWER
 
 
 def ours() -> Iterator[tuple[float, int]]:
@@ -145,27 +135,6 @@ def ours() -> Iterator[tuple[float, int]]:
         done = running.submit(served, context, Sampling(temperature=0.0, max_tokens=ANSWER, ignore_eos=True)).result()
         yield time.perf_counter() - began, running.report().compiles - before
         context += done.ids
-
-
-def llama() -> Iterator[tuple[float]]:
-    """Seconds of each turn: it reads what is new, as its own prefix cache has it."""
-    import llama_cpp
-    import numpy as np
-
-    threads = len(os.sched_getaffinity(0))
-    model = llama_cpp.Llama(
-        str(FILE), n_ctx=4096, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False
-    )
-    token = None
-    for new in prompts():
-        began = time.perf_counter()
-        model.eval(new if token is None else [token, *new])
-        for left in range(ANSWER, 0, -1):
-            scores = llama_cpp.llama_get_logits_ith(model.ctx, -1)
-            token = int(np.argmax(np.ctypeslib.as_array(scores, (model.n_vocab(),))))
-            if left > 1:
-                model.eval([token])
-        yield (time.perf_counter() - began,)
 
 
 if __name__ == "__main__":

@@ -120,11 +120,16 @@ def assert_holds(expected: Holdings) -> None:
 
 
 def idle_memory_dropped(engine: Engine) -> None:
-    """Have every conversation forgotten that nobody runs."""
+    """Have every conversation forgotten that nobody runs, and the small arrays that are kept for the next step.
+
+    Of these there are more or fewer, up to a limit, by how many steps there were.
+    """
 
     def drop() -> None:
         for runner in engine._owner.models.runners.values():
             runner.kv_store.evict_idle()
+            runner.device.forget_kept()
+            runner.forget_feed()
         engine._owner.evictor.publish()
 
     engine._owner.call(drop)

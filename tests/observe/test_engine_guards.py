@@ -7,6 +7,9 @@ import time
 import pytest
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.programs import Programs
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.executables.library import Library, Tally
 from langchain_gemma_jax.errors import GuardError, InputError
 from tests.chat.conftest import scripted  # noqa: F401  the same fixture
 from tests.engine.faults_support import greedy
@@ -27,7 +30,11 @@ def test_a_conversation_that_the_warm_up_was_not_for_is_told_of(running_of, tiny
     assert engine.report().trips_by_app == {"recompile": {"long": 1}}
 
 
-def test_a_wait_for_the_compiler_trips_once_the_model_has_answered(running_of, tiny_model):
+def test_a_wait_for_the_compiler_trips_once_the_model_has_answered(running_of, tiny_model, monkeypatch):
+    def fresh(programs: Programs, tally: Tally, *_: object) -> Library:
+        return Library(programs, None, tally)
+
+    monkeypatch.setattr(libraries, "library_of", fresh)
     ladders = Ladders(chunks=(16, 64), capacities=(CONTEXT,), rows=(1,), draft=0)
     engine = running_of(ladders=ladders, guards={"recompile": "raise"}, compile_wait=0)
     served = engine.serve(tiny_model)

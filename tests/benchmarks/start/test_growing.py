@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.start.growing import ANSWER, PROMPTS, Turns, prompts, rows
+from benchmarks.start.growing import Turns, rows
+from benchmarks.work.growing_turns import ANSWER, PROMPTS, prompts
 
 
 def test_each_prompt_begins_with_the_one_before_and_its_answer():
