@@ -150,7 +150,8 @@ class RunnerFactory:
         policy = EvictionPolicy(
             kv_budget(settings, where),
             idle_kv_budget(settings, where, known.entry.weights),
-            settings.scope_share,
+            parks_surplus=where.platform != "cpu" or settings.host_kv_bytes is not None,
+            scope_share=settings.scope_share,
             max_snapshots=settings.max_snapshots,
         )
         shared = DeviceShare(self._evictor, self._models, known)

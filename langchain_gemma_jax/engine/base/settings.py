@@ -58,7 +58,8 @@ class Settings:
     """Seconds that an unused model stays in memory. None: until its memory is needed for another model."""
     host_kv_bytes: int | None = None
     """Host memory, in addition to ``memory_budget``, for conversations that had to leave the device. None: a sixteenth
-    of the machine's. 0: none, so they are read again."""
+    of the machine's; on the CPU, where it would be the same memory, only for those of models that leave. 0: none, so
+    they are read again."""
     kv_bytes: int | None = None
     """Memory for conversations, running and kept. None: a quarter of the device's memory."""
     scope_share: float = 1.0

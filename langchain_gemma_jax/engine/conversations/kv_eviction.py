@@ -24,6 +24,7 @@ class EvictionPolicy:
 
     budget: int
     idle: int = sys.maxsize  # the most bytes that idle conversations may keep
+    parks_surplus: bool = True  # what is beyond that is parked in host memory: where that is other memory
     scope_share: float = 1.0  # of the budget: a scope that uses more is evicted from first
     stem_share: float = 0.5  # of the budget: system prompts beyond it are evicted like conversations
     max_snapshots: int = 8  # windows of earlier turns of a resident, in addition to the one of its system prompt

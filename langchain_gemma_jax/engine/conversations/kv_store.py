@@ -164,7 +164,7 @@ class KvStore:
         """Evict idle conversations beyond the bytes that these may keep."""
         idle = self.held.nbytes() - self.held.busy()  # without pages that running requests have too
         if (surplus := idle - self.policy.idle) > 0:
-            self.give_up(surplus, reason="the bound on idle conversations")
+            self.give_up(surplus, reason="the bound on idle conversations", parks=self.policy.parks_surplus)
 
     def _others_run(self, resident: Resident) -> bool:
         return any(other.leased and other is not resident for other in self.index.residents)
@@ -187,7 +187,9 @@ class KvStore:
         held = self.held.nbytes() + needed
         return max(held + self._used_elsewhere() - self.policy.budget, held - self.shared.room())
 
-    def give_up(self, missing: int, scope: str | None = None, needed: int = 0, reason: str = "") -> int:
+    def give_up(
+        self, missing: int, scope: str | None = None, needed: int = 0, reason: str = "", *, parks: bool = True
+    ) -> int:
         """Evict idle conversations of this number of bytes, or all of them. Return the number of freed bytes.
 
         Args:
@@ -195,6 +197,7 @@ class KvStore:
             scope: the scope that they are for: ...
             needed: ... its share is computed with this number of bytes added.
             reason: for the log.
+            parks: they may be parked in host memory.
         """
         before, began, parked, policy = self.held.nbytes(), time.perf_counter(), 0, self._policy_now()
         while self.held.nbytes() > before - missing:
@@ -207,7 +210,7 @@ class KvStore:
                 continue
             if isinstance(action, Drop) and self.disk_store is not None:
                 self.disk_store.save_leaving(resident)
-            parked += self.host_store.keep(resident, self.held)
+            parked += parks and self.host_store.keep(resident, self.held)
             if isinstance(action, Drop):
                 self.held.drop(resident)
             else:

@@ -8,9 +8,11 @@ from collections import Counter
 import jax
 import pytest
 
+from langchain_gemma_jax.engine.api import runner_factory
 from langchain_gemma_jax.engine.base.pages import PageTotals
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations import kv_store
+from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
 from langchain_gemma_jax.engine.device.page_pool import page_bytes
 from langchain_gemma_jax.engine.residency import device_memory
 from langchain_gemma_jax.errors import DeviceMemoryError
@@ -305,3 +307,21 @@ def test_everything_goes_when_the_engine_ends(engine_of, tiny_model, rng):
     assert held
     assert engine.close(30)
     assert all(array.is_deleted() for array in held)
+
+
+def test_many_unrelated_requests_take_no_more_memory_than_idle_conversations_may_keep(
+    engine_of, tiny_model, rng, monkeypatch
+):
+    bound = 12 * SIZES.whole
+    monkeypatch.setattr(runner_factory, "idle_kv_budget", lambda *_: bound)
+    monkeypatch.setattr(TransferCosts, "worth_keeping", lambda *_: True)
+    for host, parked in ((None, False), (1 << 30, True)):  # on the CPU the host's memory is the device's
+        engine = engine_of(ladders=ONE_SIZE, host_kv_bytes=host)
+        served = engine.serve(tiny_model)
+        for _ in range(40):
+            engine.submit(served, text(rng, 20), greedy(2)).result()
+            settle(engine)
+            assert engine.report().kv_bytes <= bound
+        assert (engine.report().host_kv_bytes > 0) == (engine.report().parked > 0) == parked
+        assert engine.report().evictions > 20
+        engine.close()
