@@ -36,7 +36,7 @@ from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
 from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.knobs import unpacked
 from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables, note_ids, window_of
-from langchain_gemma_jax.engine.device.sampling import Picked, pick
+from langchain_gemma_jax.engine.device.sampling import Picked, best_is_enough, pick, the_best
 from langchain_gemma_jax.kernels.fused_ops import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
@@ -236,18 +236,27 @@ def _pick_rows(
     rows: RowSettings,
 ) -> Picked:
     """Pick the tokens that follow these hidden states."""
-    history = ids[whole].reshape(whole.shape[0], -1)
     valid = shape.valid_vocab
 
-    def work(scores: jax.Array, share: ScoreShare, rows: RowSettings, history: jax.Array, ends: jax.Array) -> Picked:
+    def work(scores: jax.Array, share: ScoreShare, real: jax.Array, rows: RowSettings, *given: jax.Array) -> Picked:
+        whole, ids, ends = given
         by_kernel = share is EVERY_SCORE and shape.recipe.between is BetweenForm.KERNEL and kernels_run()
         best = best_of(scores, valid) if by_kernel else None
-        allowed = jnp.stack(rows.allowed)
-        picked = pick(scores, unpacked(rows.knobs), history, ends, allowed, valid_vocab=valid, best=best, share=share)
+        knobs, allowed = unpacked(rows.knobs), jnp.stack(rows.allowed)
+
+        def drawn() -> Picked:
+            history = ids[whole].reshape(whole.shape[0], -1)
+            return pick(scores, knobs, history, ends, allowed, valid_vocab=valid, best=best, share=share)
+
+        if best is None:
+            picked = drawn()
+        else:  # greedy rows copy and scan no scores
+            enough = best_is_enough(knobs, best, allowed, real)
+            picked = jax.lax.cond(enough, lambda: the_best(best), drawn)
         broken = jnp.isnan(share.max(scores, axis=-1) if best is None else best[0])
         return Picked(jnp.where(broken, NO_TOKEN, picked.tokens), picked.logprobs, picked.top_ids, picked.top_logprobs)
 
-    return shape.architecture.with_scores(params, shape.recipe, hidden, real, work, rows, history, ends)
+    return shape.architecture.with_scores(params, shape.recipe, hidden, real, work, real, rows, whole, ids, ends)
 
 
 def _step(

@@ -102,6 +102,39 @@ def pick(
     return alone
 
 
+def best_is_enough(
+    knobs: Knobs,  # [row, ...]
+    best: tuple[jax.Array, jax.Array],  # [row] each
+    allowed: jax.Array,  # [row, word] uint32
+    real: jax.Array,  # int32: the number of rows before the unused ones
+) -> jax.Array:
+    """Return True if each row takes its best token, and no row asks for more: then no row's scores are looked at."""
+
+    def enough(knobs: Knobs, best: tuple[jax.Array, jax.Array], allowed: jax.Array) -> jax.Array:
+        plain = _is_plain(knobs, best) & (knobs.named_ints().logprobs == OF_NONE)
+        return plain & ~_is_illegal(best[1], knobs, allowed)
+
+    rows = jax.vmap(enough)(knobs, best, allowed)
+    return jnp.all(rows | (jnp.arange(rows.size, dtype=jnp.int32) >= real))
+
+
+def the_best(best: tuple[jax.Array, jax.Array]) -> Picked:
+    """Return the best token of each row, where ``best_is_enough``."""
+    rows = best[1].size
+    nothing = jnp.zeros((rows, TOP_LOGPROBS), jnp.float32)
+    return Picked(best[1], nothing[:, 0], nothing.astype(jnp.int32), nothing)
+
+
+def _is_plain(knobs: Knobs, best: tuple[jax.Array, ...]) -> jax.Array:
+    """Return True if a row without a grammar takes the best of its scores."""
+    return (knobs.named_floats().temperature <= 0) & ~is_edited(knobs) & jnp.isfinite(best[0])
+
+
+def _is_illegal(token: jax.Array, knobs: Knobs, allowed: jax.Array) -> jax.Array:
+    bit = (allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1
+    return (knobs.named_ints().masked > 0) & (bit == 0)
+
+
 def _pick_one(
     scores: jax.Array,
     knobs: Knobs,
@@ -122,21 +155,17 @@ def _pick_one(
         )
         return token
 
-    def illegal(token: jax.Array) -> jax.Array:
-        bit = (allowed[token // 32] >> (token % 32).astype(jnp.uint32)) & 1
-        return (knobs.named_ints().masked > 0) & (bit == 0)
-
     def draw(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         _, masked, _ = state
         token = drawn(masked)
-        return token, jnp.bool_(True), ~masked & illegal(token)
+        return token, jnp.bool_(True), ~masked & _is_illegal(token, knobs, allowed)
 
     # A loop of two rounds at most, the second with the mask. Without a loop the drawing would be compiled twice.
     plain, token = jnp.bool_(False), jnp.int32(0)
     if best:
-        plain = (knobs.named_floats().temperature <= 0) & ~is_edited(knobs) & jnp.isfinite(best[0])
-        token = best[1]
-    token, _, _ = lax.while_loop(lambda state: state[2], draw, (token, plain, ~plain | illegal(token)))
+        plain, token = _is_plain(knobs, best), best[1]
+    begin = token, plain, ~plain | _is_illegal(token, knobs, allowed)
+    token, _, _ = lax.while_loop(lambda state: state[2], draw, begin)
     nothing = (jnp.float32(0), jnp.zeros(TOP_LOGPROBS, jnp.int32), jnp.zeros(TOP_LOGPROBS, jnp.float32))
     ways = {
         OF_NONE: lambda: nothing,

@@ -8,7 +8,12 @@
 //   tile 0   sums [output, row]
 //   tile 1   weights [output, input]
 //   tile 2   rows [inputs / 4, row, 4]
+//
+// Up to eight rows leave half of a tile free, so there an instruction multiplies two blocks: columns 0 to 7 are the rows
+// with the first block, columns 8 to 15 with the second, and what does not belong together is multiplied by zeros.
 #pragma once
+
+#include <type_traits>
 
 #include "rounded.h"
 
@@ -183,12 +188,141 @@ void in_tiles(const Matrix& matrix, PutDownCodes put_down, const char* codes, in
   _tile_release();
 }
 
+// Up to eight rows, two blocks at a time.
+
+enum { HALF_SIDE = SIDE / 2, PAIRS = 4 };  // rows; pairs of eight blocks
+
+struct PairedRows {
+  int8_t* codes;           // [pair, sixteen fours, column, 4]
+  float *scales, *totals;  // [pair, column]
+  Codes* weights;          // [eight blocks, output]
+};
+
+INLINE PairedRows room_for_pairs(const Rows& x, int64_t count) {
+  const int64_t eights = (count + 7) / 8, pairs = eights * PAIRS;
+  char* room = aligned_room(x, pairs * (1024 + 2 * 64) + eights * SIDE * (int64_t)sizeof(Codes));
+  float* floats = (float*)(room + pairs * 1024);
+  return {(int8_t*)room, floats, floats + pairs * SIDE, (Codes*)(floats + 2 * pairs * SIDE)};
+}
+
+INLINE void lay_out_pairs(const Rows& x, int64_t rows, int64_t count, const PairedRows& to) {
+  const int64_t pairs = (count + 7) / 8 * PAIRS;
+  memset(to.codes, 0, pairs * (1024 + 2 * 64));
+  for (int64_t at = 0; at < count; at++) {
+    const int64_t pair = at / 2, half = at % 2;
+    for (int64_t r = 0; r < rows; r++) {
+      const int64_t from = r * count + at, column = HALF_SIDE * half + r;
+      int8_t* fours = to.codes + 1024 * pair + 512 * half + 4 * column;
+      for (int k = 0; k < 8; k++) memcpy(fours + 64 * k, x.codes + 32 * from + 4 * k, 4);
+      to.scales[SIDE * pair + column] = x.scales[from];
+      to.totals[SIDE * pair + column] = x.totals[from];
+    }
+  }
+}
+
+// Two numbers: the first eight times, then the second.
+INLINE V eight_of_each(const float* two) {
+  double both;
+  memcpy(&both, two, sizeof both);
+  const __m512i places = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+  return _mm512_permutexvar_ps(places, _mm512_castpd_ps(_mm512_set1_pd(both)));
+}
+
+// Where the codes of some outputs lie: those of an eighth of blocks after those of another, and outputs a stride apart.
+struct Lying {
+  const int8_t* code;
+  int64_t eight, output;
+};
+
+template <bool OFFSETS>
+INLINE void tile_pair(const int8_t* codes, int64_t stride, const Codes* weights, int p, const int8_t* x,
+                      const float* scales, const float* totals, V* sums) {
+  alignas(64) int32_t dots[SIDE][16];
+  _tile_zero(0);
+  _tile_loadd(1, codes, stride);
+  _tile_loadd(2, x, 64);
+  _tile_dpbssd(0, 1, 2);
+  _tile_stored(0, dots, 64);
+  const V size = load(scales);
+  for (int r = 0; r < SIDE; r++) {
+    if (OFFSETS) sums[r] = fma(eight_of_each(weights[r].offset + 2 * p), load(totals), sums[r]);
+    const V dot = _mm512_cvtepi32_ps(_mm512_load_si512(dots[r]));
+    sums[r] = fma(dot, mul(eight_of_each(weights[r].scale + 2 * p), size), sums[r]);
+  }
+}
+
+// As tile_blocks, with the sums of two eighths side by side: they are added in the same order.
+template <bool OFFSETS>
+INLINE void tile_pairs(const Lying& lying, const PairedRows& paired, int64_t count, const char* next, int lines,
+                       __m512i* found) {
+  static const int quarters[PAIRS] = {0, 2, 1, 3};
+  V kept[2][SIDE];
+  const int64_t eights = (count + 7) / 8;
+  for (int i = 0; i < PAIRS; i++) {
+    const int p = quarters[i];
+    V sums[SIDE];
+    for (int r = 0; r < SIDE; r++) sums[r] = zero();
+    for (int64_t eight = 0; eight < eights && 8 * eight + 2 * p < count; eight++) {
+      for (int line = 0; line < 2 * lines; line++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+      const int64_t pair = PAIRS * eight + p;
+      tile_pair<OFFSETS>(lying.code + eight * lying.eight + 64 * p, lying.output, paired.weights + eight * SIDE, p,
+                         paired.codes + 1024 * pair, paired.scales + SIDE * pair, paired.totals + SIDE * pair, sums);
+    }
+    for (int r = 0; r < SIDE; r++) {
+      if (i % 2) sums[r] = _mm512_add_ps(kept[i / 2][r], sums[r]);
+      kept[i / 2][r] = sums[r];
+    }
+  }
+  for (int r = 0; r < SIDE; r++) {
+    const V both = _mm512_add_ps(kept[0][r], kept[1][r]);
+    found[r] = _mm512_castps_si512(_mm512_add_ps(both, _mm512_shuffle_f32x4(both, both, 0x4e)));
+  }
+}
+
+// WHOLE: codes are whole bytes, multiplied where they lie, and of their blocks only the scales are put down.
+template <bool OFFSETS, bool WHOLE, class F>
+void in_pairs(const Matrix& matrix, PutDownCodes put_down, const char* codes, int bytes, const Rows& given, int64_t rows,
+              float* out, int64_t first, int64_t last) {
+  const int64_t count = matrix.inputs / 32;
+  const PairedRows paired = room_for_pairs(given, count);
+  lay_out_pairs(given, rows, count, paired);
+  shape_tiles(64);
+  for (int64_t o = first; o < last; o += SIDE) {
+    const int some = last - o < SIDE ? (int)(last - o) : SIDE;
+    // A tile of whole bytes reads sixteen outputs, and pairs of blocks.
+    const bool lie = WHOLE && some == SIDE && count % 2 == 0;
+    const Lying lying = lie ? Lying{(const int8_t*)codes + o * count * bytes, 8 * bytes, count * bytes}
+                            : Lying{paired.weights->code, SIDE * (int64_t)sizeof(Codes), sizeof(Codes)};
+    for (int r = 0; r < SIDE; r++) {
+      for (int64_t at = 0; at < count; at += 8) {
+        const int runs = count - at < 8 ? (int)(count - at) : 8;
+        Codes& to = paired.weights[at / 8 * SIDE + r];
+        if (WHOLE && lie) F::scales({matrix, (o + r) * count + at, 0}, runs, to.scale, to.offset);
+        else put_down(matrix, o + (r < some ? r : 0), at, runs, to);
+        // What is missing to the last pair is multiplied by zeros: it only may not be infinite.
+        for (int b = runs; b < 8; b++) to.scale[b] = to.offset[b] = 0;
+      }
+    }
+    written();
+    __m512i sums[SIDE];
+    tile_pairs<OFFSETS>(lying, paired, count, codes + (o + SIDE) * count * bytes, SIDE * bytes / 64, sums);
+    put_sums(sums, out + o, matrix.outputs, some, rows);
+  }
+  _tile_release();
+}
+
 enum { WORTH_A_TILE = 3 };  // rows: for fewer, a weight is multiplied while it is in a register
 
 template <class F, int KIND>
 void tiled(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
   if (rows < WORTH_A_TILE) return avx512.rounded[KIND](matrix, x, rows, out, first, last);
   const char* codes = (const char*)matrix.parts[F::CODES];
+  if constexpr (F::SCALES == 1) {
+    enum { WHOLE = F::BYTES == 32 };
+    using Whole = std::conditional_t<WHOLE, F, OfQ8_0>;  // all others share one function
+    if (rows <= HALF_SIDE)
+      return in_pairs<F::OFFSETS, WHOLE, Whole>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
+  }
   in_tiles<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
 }
 
