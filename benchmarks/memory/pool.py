@@ -155,15 +155,15 @@ def _sixteen(kind: str, engine: Engine, served: Served) -> Row:
     """Have agents on one system prompt; it should be held once."""
     numbers = random.Random("agents")
     system = _ids(numbers, SYSTEM)
-    before = engine.report().kv_bytes
+    before = _settled(engine)
     engine.submit(served, [*system, *_ids(numbers, OWN)], _greedy(8), system=SYSTEM).result()
-    one = engine.report().kv_bytes - before
+    one = _settled(engine) - before
     running = [
         engine.submit(served, [*system, *_ids(numbers, OWN)], _greedy(8), system=SYSTEM) for _ in range(AGENTS - 1)
     ]
     for generation in running:
         generation.result()
-    all_of_them = engine.report().kv_bytes - before
+    all_of_them = _settled(engine) - before
     return Row(f"{AGENTS} agents on one system prompt of {SYSTEM} tokens", kind, f"{all_of_them / 2**20:.1f} MB",
                f"one agent: {one / 2**20:.1f} MB", all_of_them / one, "–", "–")  # fmt: skip
 
@@ -174,13 +174,20 @@ def _fork(kind: str, engine: Engine, served: Served) -> Row:
     prefix = _ids(numbers, FORK)
     engine.submit(served, prefix, _greedy(1), system=FORK).result()
     engine.submit(served, [*prefix, *_ids(numbers, 8)], _greedy(8), system=FORK).result()
-    before = engine.report()
+    before = _settled(engine)
     engine.submit(served, [*prefix, *_ids(numbers, 8)], _greedy(8), system=FORK).result()
-    after = engine.report()
-    grown, page = after.kv_bytes - before.kv_bytes, 64 * _token_bytes(served)
+    grown, page = _settled(engine) - before, 64 * _token_bytes(served)
     beside = f"a page of each layer: {page / 2**10:.0f} KB"
     return Row(f"a fork of {FORK} tokens", kind, f"{grown / 2**10:.0f} KB more", beside,
                grown / page, "≤ 2 pages a layer", verdict(grown / (2 * page) - 1))  # fmt: skip
+
+
+def _settled(engine: Engine) -> int:
+    """Return the bytes of conversations once the engine has noted what the last one left."""
+    while engine.report().running:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    return engine.report().kv_bytes
 
 
 def _token_bytes(served: Served) -> int:

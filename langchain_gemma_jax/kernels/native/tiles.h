@@ -303,6 +303,10 @@ void in_pairs(const Matrix& matrix, PutDownCodes put_down, const char* codes, in
         for (int b = runs; b < 8; b++) to.scale[b] = to.offset[b] = 0;
       }
     }
+    if (lie) {
+      const char* scales = (const char*)matrix.parts[0] + (o + SIDE) * count * 2;
+      for (int64_t line = 0; line < SIDE * count * 2; line += 64) _mm_prefetch(scales + line, _MM_HINT_T0);
+    }
     written();
     __m512i sums[SIDE];
     tile_pairs<OFFSETS>(lying, paired, count, codes + (o + SIDE) * count * bytes, SIDE * bytes / 64, sums);
