@@ -11,7 +11,14 @@ import pytest
 
 from langchain_gemma_jax.engine.device.filters import BLOCK, FEW
 from langchain_gemma_jax.engine.device.knobs import OF_THE_BIASED, OF_THE_TOKEN, knobs
-from langchain_gemma_jax.engine.device.sampling import TOP_LOGPROBS, gumbel, key_at, pick
+from langchain_gemma_jax.engine.device.sampling import (
+    TOP_LOGPROBS,
+    best_is_enough,
+    gumbel,
+    key_at,
+    pick,
+    the_best,
+)
 from langchain_gemma_jax.models.seams.score_share import EVERY_SCORE
 
 VOCAB, VALID, SLOTS = 320, 311, 8
@@ -344,3 +351,43 @@ def test_no_wish_recompiles():
     for wish in (*WISHES, {"repetition": 2.0, "logit_bias": {1: 1.0}}, {"logprobs": True}, {"masked": True}):
         picked(scores, wish, seeds=np.random.default_rng(0).integers(0, 2**60, 8), positions=np.arange(8))
     assert len(traces) == before
+
+
+def test_the_best_of_each_row_is_enough_for_greedy_rows_alone():
+    """And then it is what picking finds. Rows that are not real never count."""
+    numbers = np.random.default_rng(3)
+    enough = jax.jit(best_is_enough)
+    others = [
+        {"temperature": 0.5},
+        {"repetition": 1.1},
+        {"presence": 0.5},
+        {"frequency": 0.5},
+        {"logprobs": OF_THE_TOKEN},
+    ]
+    others += [{"logit_bias": {5: 1.0}}]
+    for seed in range(30):
+        scores = random_scores(4, seed=seed)
+        best = scores[:, :VALID].max(-1), scores[:, :VALID].argmax(-1).astype(np.int32)
+        allowed = np.full((4, -(-VOCAB // 32)), 2**32 - 1, np.uint32)
+        wishes = [{"temperature": 0, "masked": bool(numbers.integers(2))} for _ in range(4)]
+
+        def asked(wishes, best, allowed, real=4):
+            made = [knobs(**{"prompt_length": 3, "seed": 0, **wish}) for wish in wishes]
+            return bool(enough(jax.tree.map(lambda *leaves: np.stack(leaves), *made), best, allowed, np.int32(real)))
+
+        assert asked(wishes, best, allowed)
+        usual, quick = picked(scores, wishes, allowed=allowed), the_best(best)
+        for one, other in zip(jax.tree.leaves(usual), jax.tree.leaves(quick), strict=True):
+            np.testing.assert_array_equal(one, other)
+        row = int(numbers.integers(4))
+        for wish in others:
+            assert not asked([*wishes[:row], wishes[row] | wish, *wishes[row + 1 :]], best, allowed), wish
+        broken = best[0].copy()
+        broken[row] = np.nan
+        assert not asked(wishes, (broken, best[1]), allowed)
+        illegal = allowed.copy()
+        illegal[row, best[1][row] // 32] = 0
+        assert asked(wishes, best, illegal) != wishes[row]["masked"]
+        assert asked(wishes, (broken, best[1]), allowed, real=row) == (
+            row == 0 or asked(wishes, best, allowed, real=row)
+        )
