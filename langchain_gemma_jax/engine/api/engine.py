@@ -31,6 +31,7 @@ from langchain_gemma_jax.kernels.library import in_words
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad, LoadOptions
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
+from langchain_gemma_jax.private.process_memory import ProcessMemory
 
 T = TypeVar("T")
 
@@ -283,7 +284,10 @@ class Engine:
         ancestry.refuse_forked()
         owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
         runners, models = list(owner.models.runners.values()), self.models()
+        process = ProcessMemory.now()
         return Report(
+            resident_bytes=process.resident,
+            private_bytes=process.private,
             **self._metrics.reported(),
             **self.tally.reported(),
             **self.routes.reported(),

@@ -63,6 +63,8 @@ class Report(Counters):
     prefix_bytes_read: int = 0
     prefixes_rejected: int = 0  # files that were damaged, and are deleted
     prefixes_evicted: int = 0  # files that were deleted to keep the budget
+    resident_bytes: int = 0  # of the process, as the system counts them; 0 where it does not
+    private_bytes: int = 0  # of these, without pages of files and memory that is shared
     kernels: str = ""  # which of the package's own kernels run, and why
 
     @property
@@ -203,6 +205,7 @@ class Report(Counters):
             ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
             ("KV", f"{show_bytes(self.kv_bytes)} of {show_bytes(self.kv_budget)}"),
             *((f"  scope {scope!r}", show_bytes(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
+            ("process", f"{show_bytes(self.resident_bytes)} in memory, {show_bytes(self.private_bytes)} of it its own"),
             ("memory", f"{self.evictions} evictions, {self.preemptions} preemptions, {self.memory_retries} retries"),
             ("models", f"{self.loads} loads in {self.load_s:.1f} s, {self.models_evicted} evicted"),
             *(("  model", str(model)) for model in self.models),

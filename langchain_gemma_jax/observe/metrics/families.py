@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.base.metrics import OTHERS, Distribution, ModelCounts, SeriesView, Who
 from langchain_gemma_jax.engine.requests.request import FinishReason
+from langchain_gemma_jax.private.process_memory import ProcessMemory
 
 Labels: TypeAlias = tuple[str, ...]
 LONGEST = 64  # characters of a label
@@ -168,8 +166,11 @@ def _memory(report: Report | None) -> Iterator[Family]:
         disk.add(report.prefix_bytes_written, "written").add(report.prefix_bytes_read, "read")
         files.add(report.prefixes_written, "written").add(report.prefixes_read, "read")
         files.add(report.prefixes_evicted, "evicted").add(report.prefixes_rejected, "rejected")
-    if (process := process_bytes()) is not None:
-        host.add(process, "process")
+    if (process := ProcessMemory.now(share=True)).resident:
+        host.add(process.resident, "process")
+        host.add(process.private, "process_private")
+    if process.share:
+        host.add(process.share, "process_share")
     yield from (device, resident, host, copies, disk, files)
     yield from _of_engine(
         report,
@@ -205,13 +206,6 @@ def _hit_ratio(report: Report) -> float:
 def kv_usage(report: Report) -> float:
     """The share of the memory for conversations that is in use, from 0 to 1."""
     return min(1.0, report.kv_bytes / report.kv_budget) if report.kv_budget else 0.0
-
-
-def process_bytes() -> int | None:
-    """Return the bytes of this process's resident memory; None where the system has no /proc."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return None
 
 
 def of_model(series: Iterable[tuple[Who, SeriesView]]) -> dict[str, list[SeriesView]]:
