@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
+
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
 from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.recipes import choose_recipe
+from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
@@ -32,6 +36,20 @@ class AskedStorage:
         if self.activations is not None or by_kernels or not recipe.storage.dense:
             return self
         return replace(self, default_activations="float32")
+
+    def chosen(self, checkpoint: Checkpoint[Any], dtype: str) -> Recipe:
+        """Return the fastest recipe here, with the storage that the files or the caller ask for.
+
+        Where every matrix is packed and multiplied by kernels, there is nothing to choose, and nothing is measured.
+
+        Raises:
+            InputError, UnsupportedModelError: the options contradict each other, or do not fit these files.
+        """
+        if checkpoint.packed:
+            found = self.recipe_for(checkpoint, default_recipe(dtype, jax.default_backend()))
+            if found.storage.rounds_by_kernel and not found.storage.has_dense(checkpoint.config, dtype):
+                return exact(found)
+        return exact(self.recipe_for(checkpoint, choose_recipe(dtype, divided=self.divided)))
 
     def recipe_for(self, checkpoint: Checkpoint[Any], recipe: Recipe) -> Recipe:
         """Return the recipe with the storage that the files or the caller ask for.

@@ -15,12 +15,11 @@ from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
-from langchain_gemma_jax.models.loading.asked_storage import AskedStorage, exact
+from langchain_gemma_jax.models.loading.asked_storage import AskedStorage
 from langchain_gemma_jax.models.loading.check_asked import asked_dtype
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.loading.place import place
-from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
@@ -91,7 +90,7 @@ class OpenedGemma(Opened):
             storage = AskedStorage(how.weights, how.activations, divided)
             if recipe is None:
                 dtype = asked or stored.default_dtype(where.platform)
-                chosen = exact(storage.recipe_for(stored.checkpoint, choose_recipe(dtype, divided=divided)))
+                chosen = storage.chosen(stored.checkpoint, dtype)
             else:
                 chosen = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
             if divided:

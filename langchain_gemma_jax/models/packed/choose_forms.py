@@ -1,7 +1,7 @@
-"""The choice of how matrices in blocks are multiplied on this machine: from disk, by measurement, or a safe default.
+"""The choice of how matrices in blocks are multiplied on this machine: by kernels, as was measured, or a safe default.
 
-Where the package's kernels run, they are tried first. If they are faster for one row, they are used for several rows
-too.
+Where the package's kernels for an instruction set run, they multiply. Portable ones are measured beside XLA's forms. If
+they are faster for one row, they are used for several rows too.
 
 On a CPU the fastest form for one row changes between releases of JAX, by up to a factor of twenty. Several rows are
 fastest in tiles with all releases that were tried.
@@ -33,6 +33,7 @@ from langchain_gemma_jax.private.writing import write_whole
 ON_ACCELERATORS = BlockForms(BlockForm.SUMS, BlockForm.WHOLE, BlockForm.WHOLE)
 """Forms for GPUs and TPUs: their compiler fuses the unpacking into the sums, or into the product with several rows."""
 
+BY_KERNELS = replace(DEFAULT, one_row=BlockForm.KERNEL, few_rows=BlockForm.KERNEL)
 CLEARLY = 0.8  # another form has to take at most this share of the tiles' time: noise must not flip the choice
 SHAPE, TRIED = (2048, 2048), ("Q4_K", "Q8_0")
 RUNS = 6
@@ -44,8 +45,8 @@ _chosen: dict[str, BlockForms] = {}
 def choose_block_forms(activations: str | None = None, *, divided: bool = False) -> BlockForms:
     """Return the forms for this machine. Matrices divided among devices get forms that XLA can divide.
 
-    The first call on a machine measures for about a second and stores the result on disk. By default, activations are
-    rounded to eight bits where kernels multiply: elsewhere that gains nothing.
+    Without kernels for this machine's instruction set, the first call measures for about a second and stores the result
+    on disk. By default, activations are rounded to eight bits where kernels multiply: elsewhere that gains nothing.
     """
     forms = _of_this_machine(divided=divided)
     return replace(forms, activations=activations or ("int8" if forms.one_row is BlockForm.KERNEL else "float32"))
@@ -59,7 +60,7 @@ def _of_this_machine(*, divided: bool) -> BlockForms:
         return DEFAULT
     with _lock:
         if backend not in _chosen:
-            _chosen[backend] = _recall() or _measured_alone()
+            _chosen[backend] = _recall() or _known() or _measured_alone()
         return _chosen[backend]
 
 
@@ -67,8 +68,14 @@ def measured(seconds: Mapping[BlockForm, float]) -> BlockForms:
     """Return the default forms, with another one for one row if that is clearly faster by these times."""
     tiles, sums = seconds[BlockForm.TILES], seconds[BlockForm.SUMS]
     if seconds.get(BlockForm.KERNEL, math.inf) < CLEARLY * min(tiles, sums):
-        return replace(DEFAULT, one_row=BlockForm.KERNEL, few_rows=BlockForm.KERNEL)
+        return BY_KERNELS
     return replace(DEFAULT, one_row=BlockForm.SUMS) if sums < CLEARLY * tiles else DEFAULT
+
+
+def _known() -> BlockForms | None:
+    """Return the forms where measuring is not needed: kernels for an instruction set are the fastest by far."""
+    ours = kernels()
+    return BY_KERNELS if ours.run and ours.variant != "portable" else None
 
 
 def _measured_alone() -> BlockForms:

@@ -10,12 +10,14 @@ import pytest
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables import fingerprint
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.models.loading import asked_storage
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed import choose_forms
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
 from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
+from tests.models.gguf.make import CONFIGS, of_one_kind, small_tokenizer, write
 
 KERNEL = BlockForms(BlockForm.KERNEL, BlockForm.KERNEL)
 
@@ -81,3 +83,22 @@ def test_a_recipe_of_the_callers_is_as_it_was_asked_for(monkeypatch):
             with load("sprout-s", weights="int8", activations=asked, recipe=recipe, progress=False) as model:
                 assert model.recipe.storage.forms.activations == found
                 assert replace(model.recipe, storage=recipe.storage) == recipe
+
+
+def test_nothing_is_measured_for_a_file_whose_matrices_are_all_packed(tmp_path, monkeypatch):
+    path, dense = tmp_path / "x.gguf", tmp_path / "y.gguf"
+    write(path, CONFIGS["gemma"], of_one_kind("Q8_0"), tokenizer=small_tokenizer(), more=lambda _: None)
+    write(dense, CONFIGS["gemma"], of_one_kind("F32"), tokenizer=small_tokenizer(), more=lambda _: None)
+    asked = []
+
+    def measured(dtype, **how):
+        asked.append(dtype)
+        return Recipe(dtype)
+
+    monkeypatch.setattr(asked_storage, "choose_recipe", measured)
+    for forms, file, count in ((KERNEL, path, 0), (DEFAULT, path, 1), (KERNEL, dense, 1)):
+        asked.clear()
+        monkeypatch.setattr(choose_forms, "_chosen", {"cpu": forms})
+        with load(file, dtype="float32", progress=False) as model:
+            assert len(asked) == count
+            assert count or model.recipe.attention is AttentionForm.KERNEL

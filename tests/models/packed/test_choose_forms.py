@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from langchain_gemma_jax.kernels.library import Kernels, kernels
@@ -40,7 +42,17 @@ def test_another_form_has_to_be_clearly_faster(kernel, sums, tiles, found):
     assert measured(times) != KERNEL
 
 
+def test_kernels_for_an_instruction_set_are_taken_and_portable_ones_measured(monkeypatch):
+    for variant, result in {"amx": KERNEL, "avx2": KERNEL, "neon": KERNEL, "portable": SUMS}.items():
+        choose_forms._chosen.clear()
+        monkeypatch.setattr(choose_forms, "kernels", lambda variant=variant: Kernels(variant, ""))
+        seconds = {BlockForm.SUMS: 1, BlockForm.TILES: 2}
+        monkeypatch.setattr(choose_forms, "_seconds", lambda: seconds if result is SUMS else pytest.fail("measured"))  # noqa: B023
+        assert replace(choose_block_forms(), activations="float32") == result
+
+
 def test_what_was_measured_is_remembered(monkeypatch):
+    monkeypatch.setattr(choose_forms, "kernels", lambda: Kernels(None, ""))
     monkeypatch.setattr(choose_forms, "_seconds", lambda: {BlockForm.SUMS: 1, BlockForm.TILES: 2})
     assert choose_block_forms() == SUMS
     monkeypatch.setattr(choose_forms, "_seconds", lambda: pytest.fail("measured again"))
