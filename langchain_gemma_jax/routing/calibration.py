@@ -6,7 +6,8 @@ They are measured for each checkpoint, on answers that are known to be right or 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isfinite
+from math import exp
+from sys import float_info
 
 from langchain_gemma_jax.errors import InputError
 
@@ -26,7 +27,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         for name, value in (("calls", self.calls), ("words", self.words)):
-            number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value > 0
+            number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= float_info.max
             if not number and not (name == "words" and value is None):
                 raise InputError(f"calibration: expected a number above 0 for {name}; found {value!r}.")
 

@@ -32,7 +32,9 @@ def test_who_is_judged_and_how():
     assert Route(light="./a", heavy="./b", confidence=0.5).judge("light") == Calibration()
 
 
-@pytest.mark.parametrize("given", [{"calls": 0}, {"calls": None}, {"words": -1}, {"calls": math.nan}, {"words": True}])
+@pytest.mark.parametrize(
+    "given", [{"calls": 0}, {"calls": None}, {"words": -1}, {"calls": math.nan}, {"words": True}, {"words": 10**400}]
+)
 def test_what_is_no_calibration_is_refused(given):
     with pytest.raises(ValueError, match="calibration: expected a number above 0"):
         Calibration(**given)

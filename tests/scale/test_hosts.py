@@ -63,7 +63,7 @@ def test_each_host_keeps_its_programs_and_a_second_start_compiles_nothing(tmp_pa
     kept = of_each_host(programs)
     assert len(kept) == 2, "a name of its own for each host's half of a program"
     written = [path for paths in kept.values() for path in paths.values()]
-    assert len(written) > 20
+    assert len(written) > 10
     for path in written:
         os.utime(path, ns=(0, path.stat().st_mtime_ns))  # as if nobody had read it since
     inodes = [path.stat().st_ino for path in written]

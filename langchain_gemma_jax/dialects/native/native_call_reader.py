@@ -256,7 +256,7 @@ class CallReader:
                 value = float(word) if number["fraction"] or number["exponent"] else int(word)
             except ValueError:  # Python reads no int of more than 4300 digits
                 value = float("inf")
-            if not isfinite(cast("float", value)):
+            if isinstance(value, float) and not isfinite(value):
                 self._fail("a number is too large")
                 return
         else:

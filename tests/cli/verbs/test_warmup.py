@@ -55,4 +55,4 @@ def test_warmup_fills_the_cache_for_the_next_process(root, tmp_path, monkeypatch
     assert " 0 of them compiled" not in found[0].stdout
     assert " 0 of them compiled" in found[1].stdout
     assert "s to compile." in found[1].stdout
-    assert len(files(root)) > 10
+    assert len(files(root)) > 4

@@ -36,6 +36,7 @@ def arguments(body: str) -> object:
         ("{a:{b:[x", {"a": {"b": ["x"]}}),
         ("", {}),
         ("{a:1,a:2}", {"a": 2}),
+        (f"{{a:{'9' * 400}}}", {"a": 10**400 - 1}),
     ],
 )  # fmt: skip
 def test_what_can_be_understood(body, expected):

@@ -39,4 +39,4 @@ def test_a_client_that_leaves_frees_its_rows(tmp_path):
             line.sendall(HEAD % len(long) + long)
             assert line.recv(10)
             until(lambda: running.report().running == 1)
-        until(lambda: running.report().running == 0, 5)
+        until(lambda: running.report().running == 0)
