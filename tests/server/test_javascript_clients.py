@@ -59,7 +59,7 @@ def test_openais_client(installed, at, says):
         "errors": [
             ["too long", True, 400, "context_length_exceeded"],
             ["unknown field", True, 400, "invalid_request"],
-            ["embeddings", True, 404, "model_not_found"],
+            ["embeddings", True, 400, "unsupported_model"],
         ],
         "stopped": "assistant",
     }

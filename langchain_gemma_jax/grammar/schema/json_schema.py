@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from langchain_gemma_jax.errors import SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import Literal, Node, Repeat, Rule, SchemaJson, Terminal, either
+from langchain_gemma_jax.grammar.pattern_text import MAX_LENGTH, Pattern
 from langchain_gemma_jax.grammar.reading import Reading, ReadingError
 from langchain_gemma_jax.grammar.schema.schema_arrays import array, in_brackets
 from langchain_gemma_jax.grammar.schema.schema_facts import (
@@ -21,6 +22,7 @@ from langchain_gemma_jax.grammar.schema.schema_facts import (
     Facts,
     UnpromisedError,
     UnreadableError,
+    pattern_of,
     same,
 )
 from langchain_gemma_jax.grammar.schema.schema_objects import ObjectShape, free_shape, merged_objects
@@ -34,6 +36,7 @@ LEVELS_OF_ANYTHING = 5  # below a schema that allows anything
 WORK = 100_000  # for one schema: about a tenth of a second of a processor, but the same schemas on each machine
 OF_A_PART = 16  # of that, once references are followed
 OF_A_READING = 1000  # a pattern that is compiled
+OF_A_CHARACTER = 4  # of a pattern
 OF_MULTIPLES = 2000
 MAX_RULES = 2000
 MOST_APART = 100  # options of a oneOf that are compared with each other
@@ -53,6 +56,7 @@ class SchemaReader:
     prefix: str = ""  # of the names of rules
     _work: int = 0
     _readings: dict[Node, Reading] = field(default_factory=dict)
+    _patterns: dict[str, Pattern] = field(default_factory=dict)
     _made: dict[tuple[str, int], Node | None] = field(default_factory=dict)  # by reference and levels
 
     def whole(self, *more: Mapping[str, Json]) -> Node:
@@ -107,6 +111,15 @@ class SchemaReader:
             return self._readings[terminal].fits(text)
         except ReadingError as error:
             raise UnreadableError(at, str(error)) from None
+
+    def pattern(self, text: Json, at: str) -> Pattern:
+        """See ``Promises.pattern``."""
+        if not isinstance(text, str):
+            return pattern_of(text, at)  # which says what is wrong
+        if (found := self._patterns.get(text)) is None:
+            self.spend(at, OF_A_CHARACTER * min(len(text), MAX_LENGTH))
+            found = self._patterns[text] = pattern_of(text, at)
+        return found
 
     def spend(self, at: str, work: int) -> None:
         """See ``Promises.spend``."""

@@ -55,6 +55,9 @@ class Promises(Protocol):
     def fits(self, terminal: Terminal, text: str, at: str) -> bool:
         """Return True if a whole text fits a terminal."""
 
+    def pattern(self, text: Json, at: str) -> Pattern:
+        """Return the pattern that a schema writes, as ``pattern_of``. The same text is read once."""
+
     def spend(self, at: str, work: int) -> None:
         """Count work before it is done, in units of about a microsecond.
 
@@ -106,7 +109,7 @@ class Facts:
         self.members = _tighter(self.members, schema, "minProperties", "maxProperties", at)
         if (text := schema.get("pattern")) is not None:
             try:
-                self.patterns.append(pattern_of(text, at))
+                self.patterns.append(self.reader.pattern(text, at))
             except UnpromisedError as error:
                 self.reader.cannot(error.at, error.problem)
         if (name := schema.get("format")) is not None:

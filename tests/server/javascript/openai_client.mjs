@@ -48,7 +48,7 @@ for (const [what, body] of [
 try {
   await client.embeddings.create({ model: "scripted", input: "Hi" });
 } catch (error) {
-  found.errors.push(["embeddings", error instanceof OpenAI.NotFoundError, error.status, error.code]);
+  found.errors.push(["embeddings", error instanceof OpenAI.BadRequestError, error.status, error.code]);
 }
 
 const stopped = await client.chat.completions.create({ ...asked, stream: true });
