@@ -119,10 +119,17 @@ class Admission:
                 return
             if taken:
                 self._start(request)
-            elif not scheduler.running and not self._evictor.may_change(request.asked.model):
-                self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
-            else:
+            elif scheduler.running or self._waits_for_others(request):
                 return
+            else:
+                self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
+
+    def _waits_for_others(self, request: Request) -> bool:
+        """Return True if memory may become free although no request runs.
+
+        The last dispatch of a request that has ended may still be in flight: until it is home its model is in use.
+        """
+        return bool(self._work.flights) or self._evictor.may_change(request.asked.model)
 
     def _take_in(self, request: Request) -> None:
         """Let a request wait, or answer it at once: its model was unloaded, or its grammar forces the whole answer."""

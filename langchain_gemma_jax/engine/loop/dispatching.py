@@ -112,12 +112,13 @@ class Dispatching:
     def _make_way(self, request: Request, resident: Resident, tokens: int) -> None:
         """Free memory for a running request that cannot grow: the youngest requests start again, perhaps itself.
 
+        The last one waits for other models to leave, if that can be.
         It grows at once: otherwise the requests that gave way would take the memory back in the next round.
         """
         runner, running = self._work.runner_of(request), self._work.scheduler.running
         self._results.bring_home(keep=0)
         while request in running and not runner.kv_store.grow(resident, tokens):
-            if len(running) == 1:  # nothing else is left that could be evicted
+            if len(running) == 1 and not self._evictor.may_change(request.asked.model):
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
                 return
             self._endings.start_again(max(running, key=lambda r: r.asked.number))

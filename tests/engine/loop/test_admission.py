@@ -6,11 +6,14 @@ from types import SimpleNamespace
 
 from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
-from langchain_gemma_jax.engine.loop.admission import WORTH_WAITING, will_be_shared
+from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex, Reuse
+from langchain_gemma_jax.engine.loop import admission
+from langchain_gemma_jax.engine.loop.admission import WORTH_WAITING, Admission, will_be_shared
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.requests.resident import Resident
+from langchain_gemma_jax.engine.steps.scheduler import Scheduler
+from langchain_gemma_jax.errors import DeviceMemoryError
 
 DECODER = SimpleNamespace(push=chr, finish=str)
 STEM = list(range(1000, 1000 + WORTH_WAITING))  # the least that is worth waiting for
@@ -80,3 +83,21 @@ def test_the_last_token_of_a_prompt_is_its_own():
     longer = request(*STEM, 9, held=0)
     assert waits(request(*STEM, 9), longer)
     assert longer.progress.marks == {len(STEM)}
+
+
+def test_a_request_without_room_waits_while_memory_may_become_free(monkeypatch):
+    """The last dispatch of a request that has ended keeps another model in use, until it is home."""
+    monkeypatch.setattr(admission, "too_large", lambda *_: DeviceMemoryError("too large"))
+    for flights, may_change, refused in (([], False, True), ([object()], False, False), ([], True, False)):
+        scheduler, ended, late = Scheduler(8), [], request(1, 2, 3)
+        scheduler.waiting.append(late)
+        kv_store = SimpleNamespace(plan=lambda _: Reuse(), awaits=lambda *_: False, take=lambda *_: False)
+        runner = SimpleNamespace(kv_store=kv_store, device=SimpleNamespace(), media_are_there=lambda _: True)
+        models = SimpleNamespace(runners={"m": runner}, known={"m": SimpleNamespace()})
+        work = SimpleNamespace(scheduler=scheduler, models=models, flights=flights)
+        evictor = SimpleNamespace(
+            may_run=lambda *_: True, may_change=lambda _, may_change=may_change: may_change, statuses=tuple
+        )
+        endings = SimpleNamespace(finish=lambda *found, ended=ended: ended.append(found))
+        Admission(work, endings, None, None, evictor).admit()
+        assert [each[0] for each in ended] == ([late] if refused else [])
