@@ -75,14 +75,16 @@ class MemoryParts:
 def memory_parts(report: Report) -> MemoryParts:
     """Return those of this process now, with what its engine reports. On Linux, with glibc."""
     status = _status()
-    told = _mallinfo()
+    told, python, code = _mallinfo(), _python_arenas() / _MIB, sum(_code()) / 1024
+    # Large pieces are maps of their own, such as a pool of pages, of which only what was written to is resident.
+    large = status["RssAnon"] / 1024 - (told.uordblks + told.fordblks) / _MIB - python - code
     return MemoryParts(
         resident=status["VmRSS"] / 1024,
         files=(status["RssFile"] + status["RssShmem"]) / 1024,
-        code=sum(_code()) / 1024,
-        allocated=(told.uordblks + told.hblkhd) / _MIB,
+        code=code,
+        allocated=told.uordblks / _MIB + max(0.0, min(told.hblkhd / _MIB, large)),
         free=told.fordblks / _MIB,
-        python=_python_arenas() / _MIB,
+        python=python,
         weights=sum(model.weights for model in report.models) / _MIB,
         conversations=report.kv_bytes / _MIB,
         parked=report.host_kv_bytes / _MIB,
