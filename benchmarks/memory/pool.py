@@ -11,7 +11,6 @@ What memory grows by is the process's own, after the allocator has given back wh
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import time
@@ -32,6 +31,7 @@ from langchain_gemma_jax import Sampling, configure, engine, load_model
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.private.freed_memory import give_back
+from langchain_gemma_jax.private.process_memory import ProcessMemory
 
 WEIGHTS = {"Q4_K_M": 4.0, "Q8_0": 4.0, "bfloat16": 3.0}  # the least that eight at once should be faster by
 AT_ONCE, PROMPT, ANSWER = 8, 64, 64
@@ -138,12 +138,12 @@ def _many(kind: str, engine: Engine, served: Served) -> Row:
     numbers = random.Random("many")
     engine.submit(served, _ids(numbers, SHORT), _greedy(2)).result()
     give_back()
-    before, held = _own_bytes(), 0
+    before, held = ProcessMemory.now().private, 0
     for _ in range(MANY):
         engine.submit(served, _ids(numbers, SHORT - 2), _greedy(2)).result()
         held = max(held, engine.report().kv_bytes)
     give_back()
-    grown, tokens = _own_bytes() - before, MANY * SHORT * _token_bytes(served)
+    grown, tokens = ProcessMemory.now().private - before, MANY * SHORT * _token_bytes(served)
     least, ratio = min(tokens, held), grown / min(tokens, held)
     more = f"+{grown / 2**20:.0f} MB, at most {held / 2**20:.0f} MB of pages"
     beside = f"their tokens, or the bound of idle ones: {least / 2**20:.0f} MB"
@@ -195,13 +195,6 @@ def _token_bytes(served: Served) -> int:
     config = served.model.config
     pairs = sum(layer.kv_heads * layer.head_dim for layer in config.layers if layer.kv_from is None)
     return 2 * pairs * 2 + 4  # keys and values of 16 bits, and the id
-
-
-def _own_bytes() -> int:
-    """Return the bytes of memory that this process alone has."""
-    with open("/proc/self/statm") as file:  # noqa: PTH123
-        resident, shared = (int(number) for number in file.read().split()[1:3])
-    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _ids(numbers: random.Random, count: int) -> list[int]:

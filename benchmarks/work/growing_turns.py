@@ -12,7 +12,7 @@ ANSWER = 24  # tokens of each turn
 
 
 def prompts() -> Iterator[list[int]]:
-    """What each turn adds; the answers are not known before."""
+    """Yield the new tokens of each turn; the answers are not known before."""
     random_ids = random.Random(1)
     before = 0
     for count in PROMPTS:
