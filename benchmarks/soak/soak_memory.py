@@ -75,16 +75,14 @@ class MemoryParts:
 def memory_parts(report: Report) -> MemoryParts:
     """Return those of this process now, with what its engine reports. On Linux, with glibc."""
     status = _status()
-    told, python, code = _mallinfo(), _python_arenas() / _MIB, sum(_code()) / 1024
-    # Large pieces are maps of their own, such as a pool of pages, of which only what was written to is resident.
-    large = status["RssAnon"] / 1024 - (told.uordblks + told.fordblks) / _MIB - python - code
+    told = _mallinfo()
     return MemoryParts(
         resident=status["VmRSS"] / 1024,
         files=(status["RssFile"] + status["RssShmem"]) / 1024,
-        code=code,
-        allocated=told.uordblks / _MIB + max(0.0, min(told.hblkhd / _MIB, large)),
+        code=sum(_code()) / 1024,
+        allocated=(told.uordblks + told.hblkhd) / _MIB,
         free=told.fordblks / _MIB,
-        python=python,
+        python=_python_arenas() / _MIB,
         weights=sum(model.weights for model in report.models) / _MIB,
         conversations=report.kv_bytes / _MIB,
         parked=report.host_kv_bytes / _MIB,
