@@ -100,6 +100,15 @@ def prefix_folder() -> Path:
     return cache_dir() / "prefixes"
 
 
+def weights_folder() -> Path:
+    """Return the folder for files of mapped weights. It may not exist yet.
+
+    Raises:
+        InputError: ``GEMMA_JAX_CACHE_DIR`` is set, and is not an absolute path.
+    """
+    return cache_dir() / "weights"
+
+
 def _shared_cache() -> Path:
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not shared.is_absolute():  # unset, or relative, which the XDG specification says to ignore

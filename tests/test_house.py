@@ -86,6 +86,7 @@ ROOMS = [
     "models.hub",
     "models.gguf",
     "models.checkpoint.quantised",
+    "models.mapped",
     "models.packed",
     "models.vision",
     "models.gemma",

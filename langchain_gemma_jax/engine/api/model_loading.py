@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from langchain_gemma_jax.compile_cache.everywhere import nothing_kept
+from langchain_gemma_jax.config import weights_folder
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
@@ -48,6 +49,7 @@ from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.loading.place import READERS
 from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read, read_again
+from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
 from langchain_gemma_jax.stopping import StoppedError
 
@@ -73,6 +75,7 @@ class ModelLoader:
         self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
         self._budgets = DeviceBudgets(settings)
+        self._weight_files = WeightFiles(weights_folder()) if settings.now.map_weights else None
         self._numbers = 0
         self.prefixes = prefix_store_of(settings.now)  # before the owner thread, which has things written at its end
         own = settings.now.ladders
@@ -127,7 +130,7 @@ class ModelLoader:
                 library.soon(needed := library.first_needed())
                 load.cold_cost = partial(library.cold_cost, needed or self._first_answer(plan))
                 beside = partial(self._load_elsewhere, plan, str(source), how)
-                model = self._read(partial(read, opened, plan), beside, coming)
+                model = self._read(partial(read, opened, plan, weight_files=self._weight_files), beside, coming)
             seconds = time.monotonic() - began - coming.waited
             try:
                 return self.owner.call(lambda: self.serve(model, coming, seconds))
@@ -192,6 +195,7 @@ class ModelLoader:
         if entry is None:
             entry = entry_of_guest(settings, model, shape)
             self._evictor.squeeze_in(entry)
+        entry.not_mapped = model.not_mapped
         self._numbers += 1
         served = Served(model, self._numbers, shape.max_context, stop_ids(model))
         known = KnownModel(
@@ -244,7 +248,8 @@ class ModelLoader:
                     self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
                     known.files = plan.files
                 beside = partial(self._load_again_elsewhere, plan, known)
-                fresh = self._read(partial(read_again, opened, plan, model), beside, coming)
+                weights = partial(read_again, opened, plan, model, weight_files=self._weight_files)
+                fresh = self._read(weights, beside, coming)
             try:
                 self.owner.call(lambda: self._reopen(known, fresh, time.monotonic() - began))
             except BaseException:
@@ -261,6 +266,7 @@ class ModelLoader:
 
     def _reopen(self, known: KnownModel, fresh: Model, seconds: float) -> None:
         known.served.model.reopen(fresh)
+        known.entry.not_mapped = fresh.not_mapped
         self._arrived(known, seconds)
 
     def _read(self, read: Callable[[], Model], beside: Callable[[], LoadElsewhere | None], coming: _Coming) -> Model:

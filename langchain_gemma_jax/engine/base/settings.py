@@ -79,6 +79,9 @@ class Settings:
     cache. JAX's own setting is not changed if the user has set it."""
     cache_bytes: int | None = None
     """The most bytes of compiled programs; the least recently used ones are deleted first. None: 4 GiB."""
+    map_weights: bool = True
+    """Map weights from a file in the user's cache, which is written when a model is first loaded on a CPU: later
+    processes share its pages. False: each process reads them to memory of its own. See docs/memory.md."""
     prefix_store: int | str | None = None
     """Bytes of disk for prefixes that outlive the process: ``"32GB"``, or a number. None: no prefixes are kept on disk.
     See docs/prefix-store.md."""
@@ -119,6 +122,8 @@ class Settings:
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
         if self.drafts is not None and not isinstance(self.drafts, bool):
             raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
+        if not isinstance(self.map_weights, bool):
+            raise InputError(f"map_weights: expected True or False, found {self.map_weights!r}.")
         place: object = self.cache_dir
         if place not in (None, "off") and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
             raise InputError(f'cache_dir: expected an absolute folder, "off" or None, found {place!r}.')

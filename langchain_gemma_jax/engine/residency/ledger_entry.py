@@ -53,6 +53,7 @@ class LedgerEntry:
     keep_alive: float | None = None  # seconds that it stays unused; None: until the memory is needed
     devices: int = 1  # the number of devices that it is divided among
     chosen: str = ""  # the reason for that number; "": no number was set
+    not_mapped: str = ""  # why its weights are not in a mapped file; "": they are, or it is not in memory
     encoders: int = 0  # bytes of those encoders of pictures and sounds that are in memory, or are being read
     pinned: bool = False
     leaving: bool = False  # it is evicted as soon as it is unused

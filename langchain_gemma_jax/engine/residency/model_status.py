@@ -27,6 +27,7 @@ class ModelStatus:
     read_s: float  # seconds to read a token of a prompt; 0: not measured yet
     devices: int = 1  # the number of devices that it is divided among; bytes are for each
     chosen: str = ""  # the reason for that number
+    not_mapped: str = ""  # why its weights are in memory of this process's own; "": they are in a mapped file
     reserved: int = 0  # bytes that its conversations may always take, used or not: a whole pool, where that is there
 
     @property
@@ -81,6 +82,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
         read_s=entry.seen_read_s,
         devices=entry.devices,
         chosen=entry.chosen,
+        not_mapped=entry.not_mapped if there else "",
         reserved=entry.floor if there else 0,
     )
 

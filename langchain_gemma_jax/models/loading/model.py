@@ -51,6 +51,7 @@ class Model:
     placed: Placement | None = field(default=None, repr=False)  # of its arrays; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were already in memory
     encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
+    not_mapped: str = field(default="they were in memory", repr=False)  # the reason. Empty: a mapped file has them
 
     @property
     def config(self) -> ModelConfig:

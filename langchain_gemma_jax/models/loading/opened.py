@@ -12,6 +12,7 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile, Places
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
@@ -68,9 +69,16 @@ class Opened(ABC):
     def why_not(self, devices: int) -> str | None:
         """Return why the model cannot be divided among ``devices`` devices. None: it can."""
 
+    def places(self, plan: LoadPlan) -> Places | None:  # noqa: ARG002  most can
+        """Return the places of the plan's arrays in a file that is to be mapped. None: they cannot be mapped."""
+        return None
+
     @abstractmethod
-    def read(self, plan: LoadPlan, advance: Advance) -> Params:
-        """Read the weights to the plan's placement. Nothing stays on a device after an error."""
+    def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
+        """Read the weights to the plan's placement, or to the places in ``mapped``, or take them from there.
+
+        Nothing stays on a device after an error.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -11,6 +11,7 @@ import jax
 from langchain_gemma_jax.errors import CheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.generation_defaults import GENERATION_DEFAULTS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+from langchain_gemma_jax.models.configuration.abstract import Path, abstract, walk
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
@@ -19,11 +20,13 @@ from langchain_gemma_jax.models.loading.asked_storage import AskedStorage
 from langchain_gemma_jax.models.loading.check_asked import asked_dtype
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
-from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.loading.place import place, place_mapped
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile, Places
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
+from langchain_gemma_jax.models.seams.weights import stored_as, total_bytes
 from langchain_gemma_jax.models.tokenizer import Tokenizer
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
 
@@ -108,12 +111,33 @@ class OpenedGemma(Opened):
     def why_not(self, devices: int) -> str | None:
         return why_not(self._stored.checkpoint.config, devices)
 
-    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+    def places(self, plan: LoadPlan) -> Places | None:
+        return Places.of(self._specs(plan.recipe), by_row=lambda path: path == ("ple_embed",))
+
+    def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
         config, tensors, naming = self._stored.checkpoint
         recipe = plan.recipe
+        if mapped is not None and mapped.filled:
+            params = place_mapped(mapped, self._specs(recipe), plan.placement)
+            if advance is not None:
+                advance(total_bytes(params))
+            return params
         return place(
-            tensors, naming, config, recipe.dtype, recipe.layout, plan.placement, advance, storage=recipe.storage
+            tensors,
+            naming,
+            config,
+            recipe.dtype,
+            recipe.layout,
+            plan.placement,
+            advance,
+            storage=recipe.storage,
+            mapped=mapped,
         )
+
+    def _specs(self, recipe: Recipe) -> list[tuple[Path, Any]]:
+        """Return the stored form of each array, by path."""
+        dense = abstract(self._stored.checkpoint.config, recipe.dtype, recipe.layout)
+        return [(path, stored_as(recipe.storage, path, spec)) for path, spec in walk(dense)]
 
     def close(self) -> None:
         self._stored.checkpoint.tensors.close()

@@ -15,6 +15,7 @@ from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.find import SourceFiles
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile
 from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.params import Advance, Params
@@ -75,7 +76,9 @@ class OpenedTorch(Opened):
     def why_not(self, devices: int) -> str | None:
         return why_not_among(devices, self._planned_model.facts.heads)
 
-    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+    def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
+        if mapped is not None:
+            raise TypeError(f"{self.name!r} has no places in a mapped file")
         return read_params(self._folder, self._planned_model, plan.recipe, plan.placement, advance)
 
     @property

@@ -29,6 +29,7 @@ from langchain_gemma_jax.models.configuration.abstract import (
     walk,
 )
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile
 from langchain_gemma_jax.models.seams.params import Params, assemble
 from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.seams.tensor_source import (
@@ -74,11 +75,13 @@ def place(
     where: Placement | jax.Device,
     progress: Callable[[int], object] | None = None,
     storage: Storage = DENSE,
+    mapped: ArrayFile | None = None,
 ) -> Params:
     """Load the parameter tree of ``abstract(config, dtype, layout)`` to the device or devices, stored by ``storage``.
 
     Norm scales hold the factor itself: the stored w becomes ``config.norm_offset + w``, summed in float32.
-    ``progress`` is called with the bytes of each array once it is on the device.
+    ``progress`` is called with the bytes of each array once it is on the device. ``mapped`` is a file in which each
+    array has its place: they are filled there, instead of in memory of this process.
 
     Raises:
         TensorMismatchError: a tensor is missing or is not of the shape and dtype that the configuration
@@ -90,15 +93,17 @@ def place(
     kept = [planned for planned in plan if planned.stays or from_file]
     on_host = placement.platform == "cpu" and placement.one_device
     in_parts = _Parts(source, placement)
-    memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if on_host else [])
+    shared = on_host and mapped is None  # of the small arrays, that is
+    memory = _Memory([leaf.nbytes for each in kept for leaf in jax.tree.leaves(each.stored)] if shared else [])
+    empty_for = _empty_for(memory, mapped)
 
     def fill(planned: _Planned, source: TensorSource = source) -> Any:
         path, spec, stored, parts = planned
         if from_file and not planned.stays:
-            return storage.read(stored, source, parts, memory.empty)
-        room = memory.empty(spec) if planned.stays else _empty(spec)
+            return storage.read(stored, source, parts, empty_for(path))
+        room = empty_for(path)(spec) if planned.stays else _empty(spec)
         filled = _fill(source, spec, parts, config.norm_offset if _is_norm(path) else 0.0, room)
-        return filled if planned.stays else storage.pack(path, spec, filled)
+        return filled if planned.stays else _kept(mapped, path, stored, storage.pack(path, spec, filled))
 
     def filled_or_parts(planned: _Planned) -> Any:
         if total_bytes(planned.stored) > _SMALL and (parts := in_parts.of(planned)) is not None:
@@ -136,6 +141,22 @@ def place(
             array.delete()
         raise
     return assemble([(planned.path, placed[planned.path]) for planned in plan])
+
+
+def _empty_for(memory: _Memory, mapped: ArrayFile | None) -> Callable[[Path], Callable[[ArraySpec], Array]]:
+    """Return a function that returns, for a path, a function that allocates its arrays."""
+    return (lambda _path: memory.empty) if mapped is None else mapped.empty
+
+
+def _kept(mapped: ArrayFile | None, path: Path, stored: Any, packed: Any) -> Any:
+    """Return arrays that were packed here: in their places in the file, if there is one."""
+    return packed if mapped is None else mapped.copy(path, stored, packed)
+
+
+def place_mapped(mapped: ArrayFile, specs: Sequence[tuple[Path, Any]], where: Placement) -> Params:
+    """Return the parameter tree of a filled file, whose arrays the device takes over without a copy."""
+    arrays = where.put([mapped.arrays(path, spec) for path, spec in specs], [spec for _, spec in specs])
+    return assemble([(path, array) for (path, _), array in zip(specs, arrays, strict=True)])
 
 
 def _plan(source: TensorSource, naming: Naming, config: ModelConfig, tree: Tree, storage: Storage) -> list[_Planned]:

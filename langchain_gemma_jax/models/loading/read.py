@@ -7,24 +7,31 @@ from dataclasses import replace
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.hub.progress import loading_bar
+from langchain_gemma_jax.models.loading.map_weights import map_weights
 from langchain_gemma_jax.models.loading.model import Model, ReadFrom
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile
+from langchain_gemma_jax.models.mapped.weight_files import Draft, WeightFiles
 from langchain_gemma_jax.models.seams.params import Params, leaves
 from langchain_gemma_jax.models.seams.weights import total_bytes
 
 
-def read(opened: Opened, plan: LoadPlan, *, progress: bool | None = None) -> Model:
+def read(
+    opened: Opened, plan: LoadPlan, *, progress: bool | None = None, weight_files: WeightFiles | None = None
+) -> Model:
     """Read the weights of a plan, and return the model.
 
     Args:
         opened: the files that the plan was made with.
         plan: the result of ``plan_model``.
         progress: True to draw a progress bar. None: if standard error is a terminal.
+        weight_files: the folder of files to be mapped, where a CPU finds the weights or leaves them. None: they are
+            read to this process's own memory.
 
     Raises:
         CheckpointError: the files cannot be used, or changed while they were read. Nothing stays on the device.
     """
-    params = _params(opened, plan, progress=progress)
+    params, not_mapped = _params(opened, plan, weight_files, progress=progress)
     return Model(
         plan.architecture,
         params,
@@ -36,17 +43,40 @@ def read(opened: Opened, plan: LoadPlan, *, progress: bool | None = None) -> Mod
         placed=plan.placement,
         read_from=ReadFrom(plan.files, plan.vocabulary),
         encoders=plan.encoders,
+        not_mapped=not_mapped,
     )
 
 
-def read_again(opened: Opened, plan: LoadPlan, like: Model, *, progress: bool | None = None) -> Model:
+def read_again(
+    opened: Opened,
+    plan: LoadPlan,
+    like: Model,
+    *,
+    progress: bool | None = None,
+    weight_files: WeightFiles | None = None,
+) -> Model:
     """Read the weights of a closed model, by the plan of ``opened.planned_again``. Its other parts are kept."""
-    return replace(like, params=_params(opened, plan, progress=progress))
+    params, not_mapped = _params(opened, plan, weight_files, progress=progress)
+    return replace(like, params=params, not_mapped=not_mapped)
 
 
-def _params(opened: Opened, plan: LoadPlan, *, progress: bool | None) -> Params:
-    with loading_bar(plan.name, total_bytes(plan.architecture.abstract(plan.recipe)), progress=progress) as advance:
-        return read_unchanged(lambda: opened.read(plan, advance), plan.files)
+def _params(
+    opened: Opened, plan: LoadPlan, weight_files: WeightFiles | None, *, progress: bool | None
+) -> tuple[Params, str]:
+    """Return the weights, and the reason why they are not mapped."""
+    found = map_weights(opened, plan, weight_files)
+    draft = found if isinstance(found, Draft) else None
+    mapped = found.arrays if isinstance(found, Draft) else found if isinstance(found, ArrayFile) else None
+    try:
+        with loading_bar(plan.name, total_bytes(plan.architecture.abstract(plan.recipe)), progress=progress) as advance:
+            params = read_unchanged(lambda: opened.read(plan, advance, mapped), plan.files)
+    except BaseException:
+        if draft is not None:
+            draft.drop()
+        raise
+    if draft is not None:
+        draft.keep(plan.name)
+    return params, found if isinstance(found, str) else ""
 
 
 def read_unchanged(reading: Callable[[], Params], files: Unchanged) -> Params:

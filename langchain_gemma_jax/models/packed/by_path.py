@@ -35,6 +35,9 @@ class ByPath(Storage, Generic[How]):
     def block_forms(self) -> BlockForms:
         return self.forms
 
+    def with_block_forms(self, forms: BlockForms) -> ByPath[How]:
+        return replace(self, forms=forms)
+
     @abstractmethod
     def specs(self, how: How, dense: ArraySpec) -> tuple[Packed, int]:
         """Return the specs of a run of a matrix' outputs, and the number of outputs in it."""

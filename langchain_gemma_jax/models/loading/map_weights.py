@@ -1,0 +1,51 @@
+"""A model's file of mapped weights: its name, and everything that its bytes depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile
+from langchain_gemma_jax.models.mapped.weight_files import Draft, WeightFiles
+from langchain_gemma_jax.models.seams.block_forms import DEFAULT
+
+_MODELS = Path(__file__).parents[1]
+# The code that decides the bytes of an array. A file that other code has written is written anew.
+_CODE = ("packed/*.py", "mapped/*.py", "gguf/gguf_*.py", "checkpoint/*.py", "checkpoint/*/*.py", "loading/place.py")
+
+
+def map_weights(opened: Opened, plan: LoadPlan, files: WeightFiles | None) -> ArrayFile | Draft | str:
+    """Map the weights of a plan. Return the arrays, or a file to be filled, or the reason why there is neither."""
+    if files is None:
+        return "configure(map_weights=False) says so"
+    if plan.placement.platform != "cpu" or not plan.placement.one_device:
+        return "they are copied to the device"
+    places = opened.places(plan)
+    if places is None:
+        return "transformers reads them"
+    storage = plan.recipe.storage
+    if storage.block_forms is not None:  # the same bytes are multiplied in many ways
+        storage = storage.with_block_forms(DEFAULT)
+    how = (repr(storage), plan.recipe.dtype, repr(plan.recipe.layout))
+    specs: list[Any] = jax.tree.leaves(plan.architecture.abstract(plan.recipe))
+    arrays = [(spec.shape, spec.dtype, spec.transposed) for spec in specs]
+    facts = (_code(), sorted(plan.files.stamps.items()), repr(plan.architecture), places, arrays, how)
+    return files.open(_digest(str(plan.files.folder.resolve()), how).hex()[:40], _digest(facts), places)
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.sha256(repr(parts).encode()).digest()
+
+
+@cache
+def _code() -> str:
+    found = hashlib.sha256()
+    for pattern in _CODE:
+        for path in sorted(_MODELS.glob(pattern)):
+            found.update(path.relative_to(_MODELS).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
