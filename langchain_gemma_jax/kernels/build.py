@@ -178,7 +178,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="gemma-jax-kernels-") as scratch:
 
         def compiled(name: str) -> str:
-            own = _VARIANTS[name.removeprefix("variant_")][1] if name != "calls" else without
+            own = _VARIANTS[name.removeprefix("variant_")][1] if name.startswith("variant_") else without
             flags = ("-O1" if name in _NOT_HOT else "-O3", *own)
             made = f"{scratch}/{name}.o"
             source = str(SOURCES / f"{name}.cc")
@@ -253,10 +253,11 @@ def _knows(compiler: Compiler, flags: Sequence[str]) -> bool:
 
 
 def _objects(variants: Sequence[str]) -> list[str]:
-    """Return the names of the sources to compile: one per variant, and one for the calls. The slowest come first."""
+    """Return the names of the sources to compile: one per variant, and those for all. The slowest come first."""
     return [
         *(f"variant_{variant}" for variant in reversed(variants) if variant != "portable"),
         "calls",
+        "speller",
         "variant_portable",
     ]
 

@@ -14,7 +14,7 @@ import platform
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Kernels:
     variant: str | None  # the instruction set; None: XLA computes everything
     why: str
     digest: str = ""  # of the library
+    code: ctypes.CDLL | None = field(default=None, compare=False, repr=False)  # the library itself
 
     @property
     def run(self) -> bool:
@@ -112,7 +113,7 @@ def _load(wanted: str, folder: Path) -> Kernels:
             raise InputError(f"GEMMA_JAX_KERNELS={wanted}: the kernels cannot be used here. {error}") from error
         return Kernels(None, str(error))
     how = "chosen for this processor" if wanted == "auto" else f"GEMMA_JAX_KERNELS={wanted}"
-    return Kernels(variant, f"{how}, compiled by {note['compiler']}", note["digest"])
+    return Kernels(variant, f"{how}, compiled by {note['compiler']}", note["digest"], library)
 
 
 def checked(folder: Path) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
-from langchain_gemma_jax.models.mapped.array_file import ArrayFile, Places
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile, ArrayPlaces
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
@@ -69,7 +69,7 @@ class Opened(ABC):
     def why_not(self, devices: int) -> str | None:
         """Return why the model cannot be divided among ``devices`` devices. None: it can."""
 
-    def places(self, plan: LoadPlan) -> Places | None:  # noqa: ARG002  most can
+    def places(self, plan: LoadPlan) -> ArrayPlaces | None:  # noqa: ARG002  most can
         """Return the places of the plan's arrays in a file that is to be mapped. None: they cannot be mapped."""
         return None
 

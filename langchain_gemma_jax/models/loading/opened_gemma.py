@@ -21,7 +21,7 @@ from langchain_gemma_jax.models.loading.check_asked import asked_dtype
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.loading.place import place, place_mapped
-from langchain_gemma_jax.models.mapped.array_file import ArrayFile, Places
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile, ArrayPlaces
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
@@ -111,8 +111,8 @@ class OpenedGemma(Opened):
     def why_not(self, devices: int) -> str | None:
         return why_not(self._stored.checkpoint.config, devices)
 
-    def places(self, plan: LoadPlan) -> Places | None:
-        return Places.of(self._specs(plan.recipe), by_row=lambda path: path == ("ple_embed",))
+    def places(self, plan: LoadPlan) -> ArrayPlaces | None:
+        return ArrayPlaces.of(self._specs(plan.recipe), by_row=lambda path: path == ("ple_embed",))
 
     def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
         config, tensors, naming = self._stored.checkpoint

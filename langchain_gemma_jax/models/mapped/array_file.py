@@ -29,7 +29,7 @@ _LARGE_PAGE = 2 << 20
 
 
 @dataclass(frozen=True)
-class Places:
+class ArrayPlaces:
     """The place of each array in a file."""
 
     at: Mapping[Path, tuple[int, ...]]  # offsets in the file, of the arrays that a path is stored in
@@ -37,7 +37,7 @@ class Places:
     size: int  # of the whole file
 
     @classmethod
-    def of(cls, stored: Iterable[tuple[Path, Any]], by_row: Callable[[Path], bool]) -> Places:
+    def of(cls, stored: Iterable[tuple[Path, Any]], by_row: Callable[[Path], bool]) -> ArrayPlaces:
         """Return the places of the arrays that are stored at some paths.
 
         ``by_row`` is true of tables that are read row by row: large pages would bring a hundred rows for one.
@@ -61,7 +61,7 @@ class Places:
 class ArrayFile:
     """The arrays of an open file. The mapping ends with the last array that lies in it."""
 
-    def __init__(self, fd: int, places: Places, *, filled: bool) -> None:
+    def __init__(self, fd: int, places: ArrayPlaces, *, filled: bool) -> None:
         """Map the file. ``filled``: its arrays are there; otherwise its blocks are reserved now, to be filled.
 
         Raises:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from langchain_gemma_jax.models.mapped.array_file import HEADER, ArrayFile, Places
+from langchain_gemma_jax.models.mapped.array_file import HEADER, ArrayFile, ArrayPlaces
 from langchain_gemma_jax.private.file_locks import Hold, give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording, evict, remove_unheld
@@ -61,16 +61,19 @@ class WeightCounts:
 class WeightFiles:
     """Weight files in a folder of their own. Making one touches nothing; any thread may use it."""
 
-    def __init__(self, folder: Path, most: int = MOST) -> None:
-        """``most`` bounds the bytes of all files together. The least recently used ones are deleted first."""
-        self.path, self.most = folder, most
+    def __init__(self, folder: Path, most: int = MOST, least: int = LEAST) -> None:
+        """``most`` bounds the bytes of all files together. The least recently used ones are deleted first.
+
+        Models of fewer bytes than ``least`` have no file.
+        """
+        self.path, self.most, self.least = folder, most, least
         self._files = KeptFiles(folder, _WORDING, WeightCounts())
 
     @property
     def counts(self) -> WeightCounts:
         return self._files.counts
 
-    def open(self, name: str, facts: bytes, places: Places) -> ArrayFile | Draft | str:
+    def open(self, name: str, facts: bytes, places: ArrayPlaces) -> ArrayFile | Draft | str:
         """Map the file of this name, or begin it.
 
         Args:
@@ -81,8 +84,8 @@ class WeightFiles:
         Returns:
             The mapped arrays; or a draft, whose arrays have to be filled; or the reason why there is neither.
         """
-        if places.size < LEAST:
-            return f"they are less than {LEAST >> 20} MiB"
+        if places.size < self.least:
+            return f"they are less than {self.least >> 20} MiB"
         folder = self._files.folder()
         if folder is None:
             return f"{self.path} cannot be used"
@@ -127,7 +130,7 @@ class WeightFiles:
         """Delete all files. Processes that have mapped one keep it until they end. Return the number."""
         return self._files.clear(SUFFIX)
 
-    def _find(self, file: str, facts: bytes, places: Places) -> ArrayFile | None:
+    def _find(self, file: str, facts: bytes, places: ArrayPlaces) -> ArrayFile | None:
         """Return the mapped file, if it holds what it should."""
 
         def opened(folder: Folder) -> ArrayFile | None:
@@ -148,7 +151,7 @@ class WeightFiles:
             self._files.count(mapped=1)
         return found
 
-    def _begin(self, folder: Folder, name: str, claim: Hold, facts: bytes, places: Places) -> Draft | str:
+    def _begin(self, folder: Folder, name: str, claim: Hold, facts: bytes, places: ArrayPlaces) -> Draft | str:
         room = shutil.disk_usage(folder.path).free
         if places.size > self.most:
             give_back(folder, name + CLAIM, claim)

@@ -1,13 +1,13 @@
-"""``tokenizer.model``, read with the ``sentencepiece`` library."""
+"""``tokenizer.model``, read with the ``sentencepiece`` library; or its pieces from another file, with the kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
-from sentencepiece import SentencePieceProcessor
 
+from langchain_gemma_jax.kernels.spelling import speller
 from langchain_gemma_jax.models.tokenizer.control import MARKERS, is_marker
 from langchain_gemma_jax.models.tokenizer.interface import Tokenizer
 from langchain_gemma_jax.models.tokenizer.library import only_tokenizer_errors
@@ -44,17 +44,50 @@ class SentencePieceTokenizer(Tokenizer):
             )
             # In this copy of the model all markers are of the kind that is never found in a text.
             findable = {i for i in marker_ids if types[i] not in _MARKER_TYPES}
-            proto = with_control_pieces(model, findable) if isinstance(model, bytes) else model.message(findable)
-            self._text = SentencePieceProcessor(model_proto=proto)
+            if isinstance(model, bytes):
+                self._ids = _library(with_control_pieces(model, findable))
+            else:
+                self._ids = _own_code(model, vocabulary, findable) or _library(model.message(findable))
         super().__init__(path, vocabulary)
 
     def _spell(self, text: str) -> Sequence[int]:
-        ids: list[int] = self._text.encode(text)
-        return ids
+        return self._ids(text)
+
+
+def _library(proto: bytes) -> Callable[[str], Sequence[int]]:
+    """Return the library's function from text to ids."""
+    from sentencepiece import SentencePieceProcessor
+
+    encode: Callable[[str], Sequence[int]] = SentencePieceProcessor(model_proto=proto).encode
+    return encode
+
+
+def _own_code(
+    known: SentencePieces, vocabulary: Vocabulary, findable: Collection[int]
+) -> Callable[[str], Sequence[int]] | None:
+    """Return the kernels' function from text to ids. None: they do not run here, or this is no vocabulary of Gemma's.
+
+    The ids are the library's. They come from the vocabulary that is in memory anyway: the library makes copies of it.
+    """
+    of_bytes = np.full(256, -1, np.int32)
+    for token_id in np.flatnonzero(known.types == int(PieceType.BYTE)).tolist():
+        of_bytes[vocabulary.pieces[token_id][0]] = token_id
+    if of_bytes.min() < 0 or not known.parted or b" " in known.joined or SPACE not in known.names:
+        return None
+    kinds = known.types.copy()
+    kinds[list(findable)] = int(PieceType.CONTROL)
+    ends = np.frombuffer(vocabulary.pieces.bounds, np.uint32)[1:]
+    made = speller(vocabulary.pieces.joined, ends, known.scores, kinds, of_bytes)
+    if made is None:
+        return None
+    ids = made.ids
+    return lambda text: ids(text.replace(SPACE, " ").encode())  # the library cannot tell the two apart either
 
 
 def _inside(model: bytes) -> SentencePieces:
     """Return the pieces of a model, without their scores, which only the library needs."""
+    from sentencepiece import SentencePieceProcessor
+
     library = SentencePieceProcessor(model_proto=model)
     ids = library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()  # -1: the model has none
     names: list[str] = library.id_to_piece(list(range(library.vocab_size())))

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from langchain_gemma_jax.errors import TokenizerError
 from langchain_gemma_jax.models.tokenizer.control import TURN_ENDS
+from langchain_gemma_jax.models.tokenizer.pieces import Pieces
 
 MAX_TOKENS = 1 << 22  # sixteen times Gemma's: a higher id means a damaged file, and would allocate a large table
 
@@ -32,7 +33,7 @@ class Ends:
 class Vocabulary:
     """A checked vocabulary. Make one with ``Vocabulary.of``."""
 
-    pieces: Sequence[bytes]  # by id; empty for control tokens
+    pieces: Pieces  # by id; empty for control tokens
     control_tokens: Mapping[str, int]
     byte_ids: Sequence[int]  # the token that stands for each single byte
     bos_id: int
@@ -84,7 +85,7 @@ class Vocabulary:
         eos_names = dict.fromkeys((ends.eos, "<eos>", *TURN_ENDS))
         eos_ids = tuple(control_tokens[name] for name in eos_names if name in control_tokens)
         return cls(
-            pieces=tuple(table),
+            pieces=Pieces(table),
             control_tokens=MappingProxyType(dict(sorted(control_tokens.items(), key=lambda item: item[1]))),
             byte_ids=tuple(byte_ids[byte] for byte in range(256)),
             bos_id=control_tokens.get(ends.bos, control_tokens[ends.eos]),
