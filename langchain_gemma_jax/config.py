@@ -14,6 +14,7 @@ OLLAMA_MODELS              Ollama's own: the folder of its models
 LLAMA_CACHE                llama.cpp's own: the folder of its downloads
 XLA_FLAGS                  the compiler's own: programs are kept separately for each set of flags
 LIBTPU_INIT_ARGS           likewise, for TPUs
+MALLOC_TRIM_THRESHOLD_     glibc's own, as MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES: if one is set, its allocator is left alone
 
 NO_COLOR                   a convention: if it is set, the command line prints no colours
 TERM                       the terminal's kind; "dumb" is one that can only print lines
@@ -98,6 +99,11 @@ def prefix_folder() -> Path:
         InputError: ``GEMMA_JAX_CACHE_DIR`` is set, and is not an absolute path.
     """
     return cache_dir() / "prefixes"
+
+
+def allocator_is_set() -> bool:
+    """Return True if the user has set how much free memory the allocator keeps."""
+    return any(os.environ.get(name) for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"))
 
 
 def weights_folder() -> Path:

@@ -6,6 +6,36 @@ from pathlib import Path
 
 import pytest
 
+KEEPS = """
+import ctypes, threading
+from pathlib import Path
+from langchain_gemma_jax.private.freed_memory import keep_less
+
+def resident():
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0]) << 10
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+keep_less()
+
+def work():
+    # The first piece is one of its own; that it is freed raises the limits, unless they are set.
+    for _ in range(2):
+        piece = libc.malloc(ctypes.c_size_t(24 << 20))
+        ctypes.memset(piece, 1, 24 << 20)
+        libc.free(piece)
+    done.set()
+    ends.wait()
+
+done, ends = threading.Event(), threading.Event()
+before = resident()
+thread = threading.Thread(target=work)
+thread.start()
+done.wait()
+print(resident() - before)
+ends.set()
+"""
+
 MEASURE = """
 from pathlib import Path
 from langchain_gemma_jax.private.freed_memory import give_back
@@ -20,6 +50,12 @@ before = resident()
 give_back()
 print(before - resident())
 """
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process holds")
+def test_a_thread_does_not_keep_what_it_worked_with():
+    run = subprocess.run([sys.executable, "-c", KEEPS], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 8e6
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process holds")

@@ -1,4 +1,4 @@
-"""``gemma-jax cache``: look at the compiled programs, and the prefixes, that are kept on the disk."""
+"""``gemma-jax cache``: look at the compiled programs, the prefixes and the weights that are kept on the disk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from langchain_gemma_jax.cli.terminal.arguments import Verbs, subverbs, verb
 from langchain_gemma_jax.cli.terminal.output import say
 from langchain_gemma_jax.compile_cache.everywhere import stores
 from langchain_gemma_jax.compile_cache.store import Store
-from langchain_gemma_jax.config import compile_cache_root, prefix_folder
+from langchain_gemma_jax.config import compile_cache_root, prefix_folder, weights_folder
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
+    from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 
 
 def add(verbs: Verbs) -> None:
@@ -30,16 +31,22 @@ def add(verbs: Verbs) -> None:
         action = verb(actions, name, text, f"gemma-jax cache {name}")
         action.set_defaults(run=run)
         if name != "verify":  # a prefix is proven whenever it is read
-            action.add_argument(
+            instead = action.add_mutually_exclusive_group()
+            instead.add_argument(
                 "--prefixes",
                 action="store_true",
                 help="the prefixes of conversations instead, which are somebody's text",
+            )
+            instead.add_argument(
+                "--weights", action="store_true", help="the files of mapped weights instead, which are copies of models"
             )
 
 
 def _ls(options: argparse.Namespace) -> int:
     if options.prefixes:
         return _ls_prefixes() if _any_prefixes() else 0
+    if options.weights:
+        return _ls_weights() if _any_weights() else 0
     total = 0
     for store in _stores():
         entries = store.entries()
@@ -67,6 +74,9 @@ def _clear(options: argparse.Namespace) -> int:
     if options.prefixes:
         say(f"{_prefixes().clear() if _any_prefixes() else 0} prefixes deleted")
         return 0
+    if options.weights:
+        say(f"{_weights().clear() if _any_weights() else 0} files of weights deleted")
+        return 0
     say(f"{sum(store.clear() for store in _stores())} programs deleted")
     return 0
 
@@ -81,6 +91,31 @@ def _ls_prefixes() -> int:
             say(f"  {_size(size):>10}  {header.tokens:>7} tokens, {kept}  {header.label}")
     say(f"{folder.path}: {len(names)} prefixes, {_size(folder.nbytes())} together")
     return 0
+
+
+def _ls_weights() -> int:
+    files = _weights()
+    listed = sorted(files.listed(), key=lambda each: -each[1].st_atime_ns)
+    for label, facts in listed:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.st_atime_ns / 1e9))
+        say(f"  {used}  {_size(facts.st_size):>12}  {label}")
+    total = sum(facts.st_size for _, facts in listed)
+    say(f"{files.path}: {len(listed)} files of weights, {_size(total)} together")
+    return 0
+
+
+def _any_weights() -> bool:
+    """Return True if there is a folder of weights; else print that there is none, and do not make it."""
+    if weights_folder().is_dir():
+        return True
+    say(f"{weights_folder()}: no weights are kept. A model of 32 MiB or more has a file once a CPU has loaded it.")
+    return False
+
+
+def _weights() -> WeightFiles:
+    from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
+
+    return WeightFiles(weights_folder())
 
 
 def _any_prefixes() -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from langchain_gemma_jax.compile_cache.everywhere import nothing_kept
-from langchain_gemma_jax.config import weights_folder
+from langchain_gemma_jax.config import allocator_is_set, weights_folder
 from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
@@ -51,6 +51,7 @@ from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read, read_again
 from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 from langchain_gemma_jax.models.mesh.counts import Fit, checked_devices, checked_replicas
+from langchain_gemma_jax.private.freed_memory import keep_less
 from langchain_gemma_jax.stopping import StoppedError
 
 WAIT_SECONDS = ForRoom(300.0)  # that a caller waits for room for a model, unless it says otherwise
@@ -70,6 +71,8 @@ class ModelLoader:
         guards: Guards,
         others: OtherHosts | None = None,
     ) -> None:
+        if not allocator_is_set():
+            keep_less()
         self._settings, self._files, self._others, self._guards = settings, files, others, guards
         self.loads: Loads[Served] = Loads()
         self.libraries = Libraries(events, others)

@@ -74,6 +74,10 @@ class Background:
                 self._start(future)
         return future
 
+    def rest(self) -> None:
+        """Have ``at_rest`` called, by a thread that has nothing else to do."""
+        self.submit(lambda: None)
+
     def _start(self, future: Future[Any]) -> None:
         thread = threading.Thread(target=self._live, name=self._name, daemon=self._daemon)
         self._threads.add(thread)

@@ -170,4 +170,20 @@ class Signatures:
 
 def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:
     """Trace and lower a program, ready to be compiled."""
-    return programs.of(key).lower(*signatures.arguments(key))
+    lowered = programs.of(key).lower(*signatures.arguments(key))
+    if programs.placement.platform == "cpu":
+        _strip(lowered)
+    return lowered
+
+
+def _strip(lowered: jax.stages.Lowered) -> None:
+    """Leave out the places in the source that each operation comes from.
+
+    On CPUs a loaded program keeps its operations twice, with a text and a place each: half of its memory, and a third
+    of its file. On other devices a profile names operations by them.
+    """
+    from jaxlib.mlir.passmanager import PassManager
+
+    module: Any = lowered.compiler_ir("stablehlo")
+    with module.context:
+        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)

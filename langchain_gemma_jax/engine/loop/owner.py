@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 LOOK_SECONDS = 0.02  # between two looks at requests that wait for a model ...
 SHORT_LOOK_SECONDS = 0.001  # ... and at those that wait for memory, or for their turn
+REST_SECONDS = 1.0  # without work, until memory that the allocator keeps goes back to the system
 EXIT_SECONDS = 1.0  # that the end of the process waits for a dispatch to end
 
 
@@ -72,6 +73,7 @@ class Owner:
         self.compiles, self.background = libraries.compiles, libraries.background
         self._libraries, self._host = libraries, host
         self._kept: object = None
+        self._worked = False  # since memory was given back
         self.standstills = libraries.tally.standstills
         self._work = work = WorkInHand(Scheduler(rows), metrics, events, self.compiles, standstills=self.standstills)
         self.models, self.scheduler = work.models, work.scheduler
@@ -244,6 +246,7 @@ class Owner:
         if self.evictor.queue.waits:
             self.evictor.round()  # what was found to be missing just now need not wait for the next round
         work = self.scheduler.next()
+        self._worked |= work is not None
         brings_tokens = work is not None and self._dispatching.run(work)
         # Look at the results of the dispatch before, while the one just handed over runs.
         self._results.bring_home(keep=1 if brings_tokens else 0)
@@ -257,13 +260,27 @@ class Owner:
             self.evictor.rest()
         with suppress(Empty):
             while not self.closing:
-                item = self._work.inbox.get(patience)
+                item = self._next_item(patience)
                 patience = 0.0
                 if isinstance(item, Request):
                     self._admission.take_in(item)
                 elif item is not None:
                     item()
         return not self.closing
+
+    def _next_item(self, patience: float | None) -> Request | Callable[[], None] | None:
+        """Return what callers sent next. After a second without work, freed memory is given back meanwhile.
+
+        Raises:
+            Empty: nothing came.
+        """
+        if self._worked and (patience is None or patience > REST_SECONDS):
+            with suppress(Empty):
+                return self._work.inbox.get(REST_SECONDS)
+            self._worked = False
+            self.background.rest()
+            patience = None if patience is None else patience - REST_SECONDS
+        return self._work.inbox.get(patience)
 
     def _patience(self) -> float | None:
         """Return the seconds for which there is nothing to do unless something is sent. None: for ever."""

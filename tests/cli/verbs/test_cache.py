@@ -6,7 +6,10 @@ import pytest
 
 from langchain_gemma_jax.cli.command import main
 from langchain_gemma_jax.compile_cache.store import Store
+from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 from tests.engine.prefix_store.example_prefixes import put, store_in
+from tests.models.gguf.make import CONFIGS, small_tokenizer, write
+from tests.models.loading.test_map_weights import model_of, until_kept
 
 
 @pytest.fixture
@@ -53,6 +56,27 @@ def test_clear_deletes_all(filled, root, capsys):
     assert capsys.readouterr().out == "3 programs deleted\n"
     assert files(root) == []
     assert main(["cache", "ls"]) == 0
+
+
+def test_weights_are_listed_and_deleted(root, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / "own"))
+    for action in ("ls", "clear"):
+        assert main(["cache", action, "--weights"]) == 0
+        assert f"{tmp_path / 'own' / 'weights'}: no weights are kept." in capsys.readouterr().out
+    path = tmp_path / "tiny-Q8_0.gguf"
+    write(path, CONFIGS["gemma3"], lambda _: "Q8_0", tokenizer=small_tokenizer())
+    files = WeightFiles(tmp_path / "own" / "weights", least=0)
+    model_of(path, files)
+    until_kept(files)
+    assert main(["cache", "ls", "--weights"]) == 0
+    shown = capsys.readouterr().out
+    assert "tiny-Q8_0\n" in shown
+    assert ": 1 files of weights, " in shown
+    assert main(["cache", "clear", "--weights"]) == 0
+    assert capsys.readouterr().out == "1 files of weights deleted\n"
+    assert files.names() == []
+    with pytest.raises(SystemExit):
+        main(["cache", "ls", "--weights", "--prefixes"])
 
 
 @pytest.mark.parametrize("action", ["ls", "verify", "clear"])

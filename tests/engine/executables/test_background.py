@@ -98,6 +98,16 @@ def test_the_last_thread_leaves_the_place_tidy():
     assert background.close(10)
 
 
+def test_rest_is_had_without_work_too():
+    rested = threading.Semaphore(0)
+    background = Background(2, at_rest=rested.release)
+    background.rest()
+    assert rested.acquire(timeout=300)
+    assert background.close(10)
+    background.rest()  # nothing happens any more
+    assert not rested.acquire(blocking=False)
+
+
 def test_closing_lets_what_runs_end_and_begins_nothing_more(background):
     go, began = threading.Event(), threading.Semaphore(0)
 

@@ -107,6 +107,22 @@ def test_more_than_may_wait_are_not_taken(owner):
     assert owner.queued == 0
 
 
+def test_a_rest_after_work_is_taken_once(owner, monkeypatch):
+    rests, scheduled = threading.Semaphore(0), []
+    monkeypatch.setattr(owner_module, "REST_SECONDS", 0.001)
+    owner.background.rest = rests.release
+    owner.call(lambda: None)
+    assert not rests.acquire(timeout=0.05)  # there was no work
+    for _ in range(3):
+        monkeypatch.setattr(owner.scheduler, "next", lambda: scheduled.pop() if scheduled else None)
+        monkeypatch.setattr(owner._dispatching, "run", lambda work: False)
+        scheduled.append(object())
+        owner.call(lambda: None)
+        assert rests.acquire(timeout=300)
+        owner.call(lambda: None)
+        assert not rests.acquire(timeout=0.05)
+
+
 def test_what_is_sent_while_the_thread_ends_is_answered():
     """It has looked at its inbox for the last time, and still counts as alive."""
     owner = lone_owner()
