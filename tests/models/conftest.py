@@ -22,7 +22,9 @@ from langchain_gemma_jax.models.configuration.model_config import (
     Rope,
 )
 from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 from langchain_gemma_jax.models.seams.tensor_source import TensorSource
+from tests.models.gguf import make
 
 WIDTH, HEADS, SIZE, FFW, VOCABULARY = 12, 4, 6, 20, 30
 
@@ -283,3 +285,15 @@ def _hf_layer(config, layer, block):  # noqa: C901
     if config.layer_scale:
         out["layer_scalar"] = block["skip_scale"]
     return out | {f"{ours}.weight": block[theirs]["scale"] for theirs, ours in norms.items()}
+
+
+@pytest.fixture
+def weight_files(tmp_path):
+    return WeightFiles(tmp_path / "weights", least=0)
+
+
+@pytest.fixture
+def packed_file(tmp_path):
+    path = tmp_path / "model.gguf"
+    make.write(path, make.CONFIGS["gemma3"], lambda _: "Q8_0", tokenizer=make.small_tokenizer())
+    return path

@@ -9,7 +9,7 @@ from langchain_gemma_jax.compile_cache.store import Store
 from langchain_gemma_jax.models.mapped.weight_files import WeightFiles
 from tests.engine.prefix_store.example_prefixes import put, store_in
 from tests.models.gguf.make import CONFIGS, small_tokenizer, write
-from tests.models.loading.test_map_weights import model_of, until_kept
+from tests.models.mapped.mapping import model_of, until_kept
 
 
 @pytest.fixture
