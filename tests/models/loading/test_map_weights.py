@@ -81,7 +81,7 @@ def test_a_model_that_cannot_be_mapped_is_read_and_says_why(packed_file, weight_
 
     assert why(None) == "configure(map_weights=False) says so"
     assert why(WeightFiles(weight_files.path)) == "they are less than 32 MiB"
-    assert "is on nfs4, from which weight_files are not mapped" in why(weight_files, file_system=lambda _: "nfs4")
+    assert "is on nfs4, from which files are not mapped" in why(weight_files, file_system=lambda _: "nfs4")
     assert "is on an unknown file system" in why(weight_files, file_system=lambda _: "")
     assert "more than the 0 MiB that may be kept" in why(WeightFiles(weight_files.path, most=1000, least=0))
     full = shutil.disk_usage(tmp_path)._replace(free=1000)
