@@ -14,7 +14,7 @@ OLLAMA_MODELS              Ollama's own: the folder of its models
 LLAMA_CACHE                llama.cpp's own: the folder of its downloads
 XLA_FLAGS                  the compiler's own: programs are kept separately for each set of flags
 LIBTPU_INIT_ARGS           likewise, for TPUs
-MALLOC_TRIM_THRESHOLD_     glibc's own, as MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES: if one is set, its allocator is left alone
+MALLOC_TRIM_THRESHOLD_     glibc's, as MALLOC_MMAP_THRESHOLD_ and GLIBC_TUNABLES: one that is set is left alone
 
 NO_COLOR                   a convention: if it is set, the command line prints no colours
 TERM                       the terminal's kind; "dumb" is one that can only print lines

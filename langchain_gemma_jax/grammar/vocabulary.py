@@ -33,6 +33,11 @@ class GrammarTokenizer(Protocol):
     def encode_text(self, text: str) -> list[int]: ...
 
 
+# Of llguidance's four sets of tokens whose masks are made in advance, those for what strings contain. The other two
+# take a fifth of the time and 30 MB, and no mask is made faster by them.
+_SLICES = [r'[^"\\\x00-\x1F\x7F]{1,30}', r'[^"\\\x00-\x1F\x7F]+']
+
+
 class Lexicon:
     """A model's vocabulary, for matchers."""
 
@@ -50,7 +55,9 @@ class Lexicon:
 
         with self._making:
             if self._made is None:
-                self._made = LLTokenizer(TokenizerWrapper(_Wrapped(self.tokenizer, self._valid)))
+                wrapper = TokenizerWrapper(_Wrapped(self.tokenizer, self._valid))
+                self._made = LLTokenizer(wrapper, slices=_SLICES)
+                wrapper.tokens = ()  # copied by now; the wrapper itself is kept
             return self._made
 
     @property

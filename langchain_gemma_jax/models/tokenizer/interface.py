@@ -116,7 +116,7 @@ class Tokenizer(ABC):
     @cached_property
     def longest_token(self) -> int:
         """Bytes of the longest token of text."""
-        return max(len(piece) for number, piece in enumerate(self._pieces) if number not in self._control_ids)
+        return self._pieces.longest
 
     def encode_scaffold(self, text: str) -> list[int]:
         """Return the ids of this package's own text, in which control strings become their ids.

@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from operator import sub
 from typing import overload
 
 SPACE = "\u2581"  # a space, in SentencePiece's notation
@@ -18,6 +19,11 @@ class Pieces(Sequence[bytes]):
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self.joined = b"".join(pieces)
         self.bounds = array("I", accumulate(map(len, pieces), initial=0))  # in ``joined``
+
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest piece."""
+        return max(map(sub, self.bounds[1:], self.bounds))
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
