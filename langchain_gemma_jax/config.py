@@ -5,6 +5,7 @@ GEMMA_JAX_SERVER           the server of a ``ChatGemmaJax()`` without a server, 
 GEMMA_JAX_API_KEY          the API key for that server
 GEMMA_JAX_CACHE_DIR        an absolute folder for caches, which can always be made again
 GEMMA_JAX_KERNELS          the package's own kernels: "auto", "off", or an instruction set
+GEMMA_JAX_PROCESSOR        the class of processors to compile for, "avx2", "avx512" or "amx", instead of this very one
 GEMMA_JAX_COMPILE_CACHE    an absolute folder for compiled programs, or "on" or "off"
 GEMMA_JAX_COMPILE_WAIT     seconds that a request may wait for the compiler before a guard trips
 XDG_CACHE_HOME             the folder of all programs' caches; ours is ``langchain-gemma-jax`` in it
@@ -33,6 +34,7 @@ from pathlib import Path
 from langchain_gemma_jax.errors import InputError
 
 SERVER_OFF = "off"  # as a server: none, but this process
+PROCESSOR_CLASSES = ("avx2", "avx512", "amx")
 KERNEL_VARIANTS = ("portable", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm")
 
 
@@ -42,11 +44,31 @@ def kernels_wanted() -> str:
     Raises:
         InputError: ``GEMMA_JAX_KERNELS`` has another value.
     """
-    wanted = os.environ.get("GEMMA_JAX_KERNELS") or "auto"
+    wanted = os.environ.get("GEMMA_JAX_KERNELS") or processor_class() or "auto"
     legal = ("auto", "off", *KERNEL_VARIANTS)
     if wanted.lower() not in legal:
         raise InputError(f"GEMMA_JAX_KERNELS: expected one of {', '.join(legal)}, found {wanted!r}.")
     return wanted.lower()
+
+
+def processor_class() -> str | None:
+    """Return the class of processors that programs are compiled for and named by; None: this very processor.
+
+    Raises:
+        InputError: ``GEMMA_JAX_PROCESSOR`` is no class, or the compiler's own flags say something else.
+    """
+    wanted = os.environ.get("GEMMA_JAX_PROCESSOR", "").lower()
+    if not wanted:
+        return None
+    if wanted not in PROCESSOR_CLASSES:
+        raise InputError(f"GEMMA_JAX_PROCESSOR: expected one of {', '.join(PROCESSOR_CLASSES)}, found {wanted!r}.")
+    needed = f"--xla_cpu_max_isa={wanted}"
+    if needed not in (flags := os.environ.get("XLA_FLAGS", "")).lower().split():
+        raise InputError(
+            f"GEMMA_JAX_PROCESSOR={wanted}: expected {needed} in XLA_FLAGS too, by which XLA compiles for this class, "
+            f"found {flags!r}. Set both before the process begins."
+        )
+    return wanted
 
 
 def default_model() -> str | None:

@@ -9,7 +9,10 @@ InferencePool and LeaderWorkerSet: ``WRITTEN_HERE`` has the documented fields th
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -344,15 +347,15 @@ def pinned() -> list[str]:
 
 
 def test_the_image_is_pinned_and_is_of_no_root():
-    lines = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ").splitlines()
-    words = [line.split() for line in lines if line and not line.startswith("#")]
+    words = [line.split() for line in _lines_of_the_image()]
     arguments = dict(line[1].split("=", 1) for line in words if line[0] == "ARG")
     assert re.search(r":\d+\.\d+\.\d+-", arguments["PYTHON"]) or "@sha256:" in arguments["PYTHON"]
     assert [line[1] for line in words if line[0] == "FROM"] == ["${PYTHON}"] * 2
     assert [line[1] for line in words if line[0] == "USER"][-1] == "10001:10001"
     for line in words:
         if line[0] == "COPY":
-            assert all((ROOT / source).exists() for source in line[1:-1]), line
+            sources = [arguments["FILES"] if source == "${FILES}" else source for source in line[1:-1]]
+            assert all((ROOT / source).exists() for source in sources), line
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     pins = dict(line.split("==") for line in pinned())
@@ -361,3 +364,42 @@ def test_the_image_is_pinned_and_is_of_no_root():
         requirement = Requirement(text)
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), text
     assert set(arguments["EXTRAS"].split(",")) <= set(extras)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux on x86 has these classes")
+def test_the_image_is_warm(tmp_path):
+    """What it runs, run here: a later process compiles nothing."""
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor is of no class")
+    words = [line.split(maxsplit=1) for line in _lines_of_the_image()]
+    arguments = dict(rest.split("=", 1) for word, rest in words if word == "ARG")
+    settings = dict(pair.split("=", 1) for word, rest in words if word == "ENV" for pair in rest.split())
+    agent, cache = tmp_path / "agent", tmp_path / "cache"
+    agent.mkdir()
+    (agent / "tools.py").write_text('def add(a: int, b: int) -> int:\n    """Add two numbers."""\n    return a + b\n')
+    arguments |= {"MODEL": "sprout-s", "CORES": "1"}
+    environment = os.environ | {
+        name: re.sub(r"\$\{(\w+)\}", lambda match: arguments[match[1]], value) for name, value in settings.items()
+    }
+    environment |= {"GEMMA_JAX_CACHE_DIR": str(cache), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    (command,) = [rest for word, rest in words if word == "RUN" and "gemma-jax warmup" in rest]
+    command = command.replace("cd /agent", f"cd {agent}")
+    said = subprocess.run(
+        ["sh", "-c", command], env=environment | arguments, check=True, capture_output=True, text=True
+    )
+    assert "programs, " in said.stdout
+    assert "1 tools are " in said.stdout
+    code = """
+import os
+os.sched_setaffinity(0, {0})
+from langchain_gemma_jax import ChatGemmaJax, engine
+print(ChatGemmaJax(max_tokens=4).invoke("Hello").content and engine().report().compiles)
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "0\n"
+
+
+def _lines_of_the_image() -> list[str]:
+    text = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from langchain_gemma_jax.compile_cache.warning import warn_once
-from langchain_gemma_jax.config import compile_cache_root, jax_cache_is_set
+from langchain_gemma_jax.config import compile_cache_root, jax_cache_is_set, processor_class
 from langchain_gemma_jax.errors import GemmaJaxError, InputError
 from langchain_gemma_jax.when_imported import when_imported
 
@@ -100,6 +100,7 @@ class _Cache:
         """Return the root folder. The environment is read once, when JAX is there: a program may change it before."""
         if not self._root_is_known:
             try:
+                processor_class()  # an impossible one would give every folder a wrong name
                 self._root = _plain(compile_cache_root())
             except (GemmaJaxError, RuntimeError) as error:  # the second: there is no home
                 warn_once(f"Compiled programs are not kept: {error}")

@@ -20,7 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from langchain_gemma_jax.config import processor_class
+
 CPU_INFO: Final = Path("/proc/cpuinfo")
+_OF_CLASS: Final = {  # the features that each class of processors has, as the system names them
+    "avx2": {"avx2", "fma", "f16c"},
+    "avx512": {"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512_vnni"},
+    "amx": {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512_vnni", "amx_tile", "amx_int8"},
+}
 
 # The lines on a processor's model and features, on x86 and on ARM. Other lines change from one reading to the next.
 _X86: Final = frozenset({"vendor_id", "cpu family", "model", "model name", "flags"})
@@ -109,7 +116,10 @@ def _size(path: Path) -> int:
 
 
 def _cpu() -> Iterator[str]:
-    """Yield what programs for the CPU depend on: its features, and the number of cores that loops are divided over."""
+    """Yield what programs for the CPU depend on: its features, and the number of cores that loops are divided over.
+
+    With a class of processors, that is named instead of the features, where this processor is one of them.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield f"{cores} cores"
     try:
@@ -118,6 +128,9 @@ def _cpu() -> Iterator[str]:
     except OSError:  # this system has no such file. The machine's name stands for its processor
         yield platform.node()
         return
-    for line in first.splitlines():
-        if line.partition(":")[0].strip() in _X86 | _ARM:
-            yield line
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in _X86 | _ARM]
+    features = {word for line in lines if line.startswith("flags") for word in line.partition(":")[2].split()}
+    if (kind := processor_class()) is not None and features >= _OF_CLASS[kind]:
+        yield f"class {kind}"
+        return
+    yield from lines

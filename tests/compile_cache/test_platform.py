@@ -93,6 +93,26 @@ def test_another_name_for_another_python(machine, monkeypatch):
     assert platform_folder() != before
 
 
+def test_processors_of_one_class_share_a_name_and_those_below_it_do_not(machine, monkeypatch):
+    features = "fpu fma f16c avx2 avx512f avx512dq avx512bw avx512vl avx512_vnni amx_tile amx_int8"
+    one = CPU.replace("fma", features)
+    other = one.replace("One", "Two").replace("fpu", "fpu more")
+    for kind, lacking in (("avx2", "f16c"), ("avx512", "avx512_vnni"), ("amx", "amx_int8")):
+        monkeypatch.setenv("GEMMA_JAX_PROCESSOR", kind)
+        monkeypatch.setenv("XLA_FLAGS", f"--xla_cpu_max_isa={kind.upper()}")
+        names = []
+        for text in (one, other, one.replace(lacking, ""), other.replace(lacking, "")):
+            machine.cpu_info.write_text(text)
+            names.append(platform_folder())
+        assert names[0] == names[1]
+        assert len(set(names)) == 3
+    monkeypatch.delenv("GEMMA_JAX_PROCESSOR")
+    machine.cpu_info.write_text(one)
+    alone = platform_folder()
+    machine.cpu_info.write_text(other)
+    assert platform_folder() != alone
+
+
 def test_the_same_name_for_what_does_not_matter(machine):
     before = platform_folder()
     machine.install("requests", "2.0", library=b"not ours")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
-from pathlib import Path
 
 from langchain_gemma_jax.compile_cache.entry import seal, unseal
 from langchain_gemma_jax.errors import CheckpointError
@@ -17,7 +15,6 @@ from langchain_gemma_jax.private.writing import write_whole
 DIGESTS = "models"  # the file with the digests of all models
 _LARGEST = 2**22
 _MOST = 1000  # models whose digests are remembered
-_PART = 2**22
 
 
 def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = True) -> str | None:
@@ -36,24 +33,13 @@ def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = 
         if (found := known.get(stamps)) is None:
             if not thoroughly:
                 return None
-            found = _digest(files)
+            found = files.digest()
         files.check()
     except (OSError, CheckpointError):
         return None
     if stamps not in known and folder is not None:
         _remember(folder, known | {stamps: found})
     return found
-
-
-def _digest(files: Unchanged) -> str:
-    found = hashlib.sha256()
-    for name in sorted(files.stamps):
-        path = Path(os.path.normpath(files.folder / name))
-        found.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-        with path.open("rb", buffering=0) as opened:
-            while part := opened.read(_PART):
-                found.update(part)
-    return found.hexdigest()
 
 
 def _remembered(folder: Folder | None) -> dict[str, str]:

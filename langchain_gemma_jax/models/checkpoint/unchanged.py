@@ -7,6 +7,7 @@ since each of them alone may be intact.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _NAMES = frozenset({"config.json", "generation_config.json", "tokenizer.json", "
 _NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config.json", "processor_config.json"}
 _VOCABULARY = ".model"
 _SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
+_PART = 1 << 22  # bytes that are read at a time
 _AGAIN = "Load the model again when nobody writes to its files."
 
 
@@ -38,6 +40,21 @@ class Unchanged:
     def now(cls, folder: Path) -> Unchanged:
         """Take the stamps now, of the files that a model is read from. Others may change, such as a log."""
         return cls(folder, dict(_stamps(folder)))
+
+    def digest(self) -> str:
+        """Return a digest of the files' names, sizes and bytes, which takes as long as reading them.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        found = hashlib.sha256()
+        for name in sorted(self.stamps):
+            path = Path(os.path.normpath(self.folder / name))
+            found.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+            with path.open("rb", buffering=0) as opened:
+                while part := opened.read(_PART):
+                    found.update(part)
+        return found.hexdigest()
 
     def check(self) -> None:
         """Compare with the files as they are now.

@@ -11,7 +11,7 @@ import jax
 
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.mapped.array_file import ArrayFile
-from langchain_gemma_jax.models.mapped.weight_files import Draft, WeightFiles
+from langchain_gemma_jax.models.mapped.weight_files import Draft, Origin, WeightFiles
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 
 _MODELS = Path(__file__).parents[1]
@@ -34,8 +34,10 @@ def map_weights(opened: Opened, plan: LoadPlan, files: WeightFiles | None) -> Ar
     how = (repr(storage), plan.recipe.dtype, repr(plan.recipe.layout))
     specs: list[Any] = jax.tree.leaves(plan.architecture.abstract(plan.recipe))
     arrays = [(spec.shape, spec.dtype, spec.transposed) for spec in specs]
-    facts = (_code(), sorted(plan.files.stamps.items()), repr(plan.architecture), places, arrays, how)
-    return files.open(_digest(str(plan.files.folder.resolve()), how).hex()[:40], _digest(facts), places)
+    facts = _digest(_code(), repr(plan.architecture), places, arrays, how)
+    stamps = _digest(sorted(plan.files.stamps.items()))
+    origin = Origin(facts, stamps, lambda: bytes.fromhex(plan.files.digest()))
+    return files.open(_digest(str(plan.files.folder.resolve()), how).hex()[:40], origin, places)
 
 
 def _digest(*parts: object) -> bytes:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,8 @@ MOST: Final = 32 << 30  # bytes of all files together
 PATIENCE: Final = 60.0  # seconds to wait for another process that writes the same file
 SUFFIX: Final = ".weights"
 
-_MAGIC: Final = b"GJXWEIGHTS1\n\0\0\0\0"
+_MAGIC: Final = b"GJXWEIGHTS2\n\0\0\0\0"
+_DAY: Final = 86_400.0  # seconds
 _MOUNTS = Path("/proc/self/mountinfo")
 # Elsewhere a file may be lost while it is mapped, which ends the process (a network), or it lies in memory (tmpfs).
 _LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "overlay", "zfs"})
@@ -46,6 +47,15 @@ _WORDING: Final = Wording(
     warn=_LOG.warning,
     warn_visible=_LOG.info,
 )
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Everything that the arrays of a file depend on: 32 bytes of each, which differ when it does."""
+
+    facts: bytes  # the model, its way to be stored, the code that lays it out
+    stamps: bytes  # sizes, times and places of the model's own files
+    content: Callable[[], bytes]  # the bytes of those files: another copy of them has other stamps. Raises OSError
 
 
 @dataclass(frozen=True)
@@ -73,12 +83,12 @@ class WeightFiles:
     def counts(self) -> WeightCounts:
         return self._files.counts
 
-    def open(self, name: str, facts: bytes, places: ArrayPlaces) -> ArrayFile | Draft | str:
+    def open(self, name: str, origin: Origin, places: ArrayPlaces) -> ArrayFile | Draft | str:
         """Map the file of this name, or begin it.
 
         Args:
             name: of the model and the way to store it.
-            facts: 32 bytes that differ when anything differs that the arrays depend on.
+            origin: everything that the arrays depend on.
             places: of the arrays.
 
         Returns:
@@ -93,7 +103,7 @@ class WeightFiles:
             return f"{self.path} is on {kind or 'an unknown file system'}, from which files are not mapped"
         file = name + SUFFIX
         try:
-            if (found := self._find(file, facts, places)) is not None:
+            if (found := self._find(file, origin, places)) is not None:
                 return found
             if self._files.to_write() is None:
                 return f"{self.path} cannot be written to"
@@ -101,10 +111,10 @@ class WeightFiles:
             if claim is None:
                 return "another process has been writing them for a minute"
             try:
-                if (found := self._find(file, facts, places)) is not None:
+                if (found := self._find(file, origin, places)) is not None:
                     give_back(folder, name + CLAIM, claim)
                     return found
-                return self._begin(folder, name, claim, facts, places)
+                return self._begin(folder, name, claim, origin, places)
             except BaseException:
                 give_back(folder, name + CLAIM, claim)
                 raise
@@ -130,7 +140,7 @@ class WeightFiles:
         """Delete all files. Processes that have mapped one keep it until they end. Return the number."""
         return self._files.clear(SUFFIX)
 
-    def _find(self, file: str, facts: bytes, places: ArrayPlaces) -> ArrayFile | None:
+    def _find(self, file: str, origin: Origin, places: ArrayPlaces) -> ArrayFile | None:
         """Return the mapped file, if it holds what it should."""
 
         def opened(folder: Folder) -> ArrayFile | None:
@@ -139,7 +149,7 @@ class WeightFiles:
                 head = _Head.read(os.pread(fd, HEADER, 0))
                 if size != head.size or os.fstat(fd).st_mtime_ns != head.changed:
                     raise DamagedError("it was changed after it had been written")
-                if head.facts != facts or size != places.size:
+                if not head.fits(origin) or size != places.size:
                     return None  # of an earlier version of the model: it is written anew
                 return ArrayFile(fd, places, filled=True)
             finally:
@@ -147,11 +157,19 @@ class WeightFiles:
 
         found = self._files.read(file, opened)
         if found is not None:
-            self._files.mark_used(file)
+            self._mark_used(file)
             self._files.count(mapped=1)
         return found
 
-    def _begin(self, folder: Folder, name: str, claim: Hold, facts: bytes, places: ArrayPlaces) -> Draft | str:
+    def _mark_used(self, file: str) -> None:
+        """Set the time of last use, once a day. In a layer of an image that would copy the whole file, so not there."""
+        folder, facts = self._files.folder(), self._files.facts(file)
+        if folder is None or facts is None or time.time() - facts.st_atime < _DAY:
+            return
+        if file_system(folder.fd) != "overlay":
+            self._files.mark_used(file)
+
+    def _begin(self, folder: Folder, name: str, claim: Hold, origin: Origin, places: ArrayPlaces) -> Draft | str:
         room = shutil.disk_usage(folder.path).free
         if places.size > self.most:
             give_back(folder, name + CLAIM, claim)
@@ -169,7 +187,7 @@ class WeightFiles:
         except BaseException:
             os.close(fd)
             raise
-        return Draft(self._files, folder, name, claim, fd, facts, arrays)
+        return Draft(self._files, folder, name, claim, fd, origin, arrays)
 
     def _sweep(self, folder: Folder, more: int) -> None:
         """Delete what dead writers left, and the least recently used files until ``more`` bytes fit."""
@@ -199,12 +217,12 @@ class Draft:
         name: str,
         claim: Hold,
         fd: int,
-        facts: bytes,
+        origin: Origin,
         arrays: ArrayFile,
     ) -> None:
         self.arrays = arrays
         self._files, self._folder, self._name = files, folder, name
-        self._claim, self._fd, self._facts = claim, fd, facts
+        self._claim, self._fd, self._origin = claim, fd, origin
 
     def keep(self, label: str) -> threading.Thread:
         """Name the file once it is on the disk: a thread waits for that. ``label`` says for people what it is."""
@@ -223,8 +241,10 @@ class Draft:
         fd, temporary = self._fd, f".{os.urandom(8).hex()}{TEMPORARY}"
         try:
             os.fsync(fd)
-            changed = time.time_ns()
-            os.pwrite(fd, _Head(self._facts, os.fstat(fd).st_size, changed, label).packed(), 0)
+            changed = int(time.time()) * 10**9  # whole seconds, which archives of images keep
+            size, origin = os.fstat(fd).st_size, self._origin
+            head = _Head(origin.facts, origin.stamps, origin.content(), size, changed, label)
+            os.pwrite(fd, head.packed(), 0)
             os.utime(fd, ns=(changed, changed))
             os.fsync(fd)
             os.link(f"/proc/self/fd/{fd}", temporary, dst_dir_fd=self._folder.fd, follow_symlinks=True)
@@ -240,16 +260,26 @@ class Draft:
 
 @dataclass(frozen=True)
 class _Head:
-    """The header: 16 bytes of magic | facts (32) | size (8) | time of change (8) | label (256) | SHA-256 of that."""
+    """The header.
+
+    16 bytes of magic | facts (32) | stamps (32) | content (32) | size (8) | time of change (8) | label (256) | SHA-256
+    """
 
     facts: bytes
+    stamps: bytes
+    content: bytes
     size: int
     changed: int  # nanoseconds since 1970: a file that was written to later has another time
     label: str
 
+    def fits(self, origin: Origin) -> bool:
+        """Return True if the arrays are of this origin. The model's files are read if their stamps are others."""
+        return self.facts == origin.facts and (self.stamps == origin.stamps or self.content == origin.content())
+
     def packed(self) -> bytes:
         label = self.label.encode()[:256].ljust(256, b"\0")
-        head = _MAGIC + self.facts + self.size.to_bytes(8, "big") + self.changed.to_bytes(8, "big") + label
+        numbers = self.size.to_bytes(8, "big") + self.changed.to_bytes(8, "big")
+        head = _MAGIC + self.facts + self.stamps + self.content + numbers + label
         return head + hashlib.sha256(head).digest()
 
     @classmethod
@@ -259,11 +289,15 @@ class _Head:
         Raises:
             DamagedError: it is none.
         """
-        head, digest = data[:320], data[320:352]
+        head, digest = data[: _LABEL.stop], data[_LABEL.stop : _LABEL.stop + 32]
         if head[:16] != _MAGIC or hashlib.sha256(head).digest() != digest:
             raise DamagedError("it does not begin as a file of weights does")
-        label = head[64:].rstrip(b"\0").decode(errors="replace")
-        return cls(head[16:48], int.from_bytes(head[48:56], "big"), int.from_bytes(head[56:64], "big"), label)
+        size, changed = (int.from_bytes(head[at : at + 8], "big") for at in (112, 120))
+        label = head[_LABEL].rstrip(b"\0").decode(errors="replace")
+        return cls(head[16:48], head[48:80], head[80:112], size, changed, label)
+
+
+_LABEL: Final = slice(128, 384)
 
 
 def file_system(fd: int) -> str:

@@ -23,7 +23,7 @@ class Pieces(Sequence[bytes]):
     @property
     def longest(self) -> int:
         """The bytes of the longest piece."""
-        return max(map(sub, self.bounds[1:], self.bounds))
+        return int(max(map(sub, self.bounds[1:], self.bounds)))
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

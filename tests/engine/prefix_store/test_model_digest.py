@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from langchain_gemma_jax.engine.prefix_store import model_digest as module
 from langchain_gemma_jax.engine.prefix_store.model_digest import DIGESTS, model_digest
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.private.folder import open_folder
@@ -38,7 +37,7 @@ def test_it_is_made_once(tmp_path, kept, monkeypatch):
     files = Unchanged.now(model_in(tmp_path / "one"))
     found = model_digest(files, kept)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_digest", lambda _: pytest.fail("it was made again"))
+        patch.setattr(Unchanged, "digest", lambda _: pytest.fail("it was made again"))
         assert model_digest(files, kept) == found
     for damage in (b"", b"nonsense", (kept.path / DIGESTS).read_bytes()[:-1]):
         (kept.path / DIGESTS).write_bytes(damage)

@@ -59,6 +59,23 @@ def test_another_model_in_its_place_is_read_anew(packed_file, weight_files):
     assert same(arrays(model_of(packed_file, weight_files)), arrays(other))
 
 
+def test_a_copy_with_other_times_is_the_same_model(packed_file, weight_files, monkeypatch):
+    """As when an image is unpacked on another machine: other inodes, and times in whole seconds."""
+    plain = arrays(model_of(packed_file, weight_files))
+    until_kept(weight_files)
+    kept = weight_files.path / weight_files.names()[0]
+    for path in (packed_file, kept):
+        facts, content = path.stat(), path.read_bytes()
+        path.unlink()
+        path.write_bytes(content)
+        path.chmod(0o600)
+        os.utime(path, (facts.st_atime, int(facts.st_mtime)))
+    again = model_of(packed_file, weight_files)
+    assert weight_files.counts.mapped == 1
+    assert same(arrays(again), plain)
+    assert weight_files.counts.written == 1
+
+
 def test_code_that_lays_arrays_out_in_another_way_reads_anew(packed_file, weight_files, monkeypatch):
     model_of(packed_file, weight_files)
     until_kept(weight_files)
