@@ -379,7 +379,8 @@ def test_the_image_is_warm(tmp_path):
     agent.mkdir()
     (agent / "tools.py").write_text('def add(a: int, b: int) -> int:\n    """Add two numbers."""\n    return a + b\n')
     arguments |= {"MODEL": "sprout-s", "CORES": "1"}
-    environment = os.environ | {
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "GEMMA_JAX_"))}
+    environment = plain | {
         name: re.sub(r"\$\{(\w+)\}", lambda match: arguments[match[1]], value) for name, value in settings.items()
     }
     environment |= {"GEMMA_JAX_CACHE_DIR": str(cache), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
