@@ -97,7 +97,7 @@ def run(
         "ties": cold.ties,
         "reused": report.reused_tokens,
         "accepted": report.accepted_tokens,
-        "verified": any(key[0] == "verify" for key in runner.device.seen),
+        "drafted": report.drafted_tokens,
         "seen": len(runner.device.seen),
         "bound": len(runner.device.bound),
         "misses": report.cache_misses,

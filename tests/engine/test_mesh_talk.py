@@ -47,7 +47,7 @@ def test_a_hundred_conversations(tiny_folder, tmp_path, name, devices, cycles):
     cache = tmp_path / "programs"
     (seen,) = talk(tiny_folder, [[name, devices, 100, cycles]], cache=cache).values()
     assert seen["checked"] > 1000
-    assert seen["verified"]  # drafts, if not right ones
+    assert seen["drafted"] > 0  # if not right ones
     assert 0 < seen["misses"] <= seen["bound"]
     if cycles:
         assert len(seen["after each cycle"]) == 1

@@ -289,31 +289,37 @@ void try_attention(const Library& library, bool large) {
   const Type types[] = {kF32, kF16, kBF16};
   for (int stored = 0; stored < 3; stored++) {
     const int64_t rows = between(1, 2), tokens = large ? between(1, 40) : between(1, 5), kv_heads = between(1, 2);
-    const int64_t heads = kv_heads * between(1, 4), dim = 16 * between(1, 4), slots = tokens + (large ? between(900, 1500) : between(0, 600));
+    const int64_t heads = kv_heads * between(1, 4), dim = 16 * between(1, 4), known = large ? between(900, 1500) : between(0, 600);
+    const int64_t slots = large ? 64 : between(1, 64), entries = (known + tokens + slots - 1) / slots, pages = rows * entries + between(0, 3);
     const int64_t window = between(0, 1) ? 1 << 30 : between(1, 300);
     const float cap = between(0, 1) ? 30 : 0;
     const auto queries = floats(rows * tokens * heads * dim);
-    auto keys = numbers_of(types[stored], rows * kv_heads * slots * dim), values = numbers_of(types[stored], rows * kv_heads * slots * dim);
-    std::vector<int32_t> first(rows);
-    for (auto& each : first) each = (int32_t)between(0, slots - tokens);
-    const int64_t sizes[] = {rows, tokens, heads, kv_heads, dim, slots, 0, window};
+    auto keys = numbers_of(types[stored], pages * kv_heads * slots * dim), values = numbers_of(types[stored], pages * kv_heads * slots * dim);
+    std::vector<int32_t> places, table(rows * entries);
+    for (int64_t row = 0; row < rows; row++) {  // first, count, until
+      const int64_t from = between(0, known);
+      for (int64_t each : {from, between(0, 3) ? tokens : between(0, tokens), between(0, 3) ? 0 : from + tokens}) places.push_back((int32_t)each);
+    }
+    for (size_t i = 0; i < table.size(); i++) table[i] = (int32_t)i;
+    for (size_t i = table.size(); i-- > 1;) std::swap(table[i], table[between(0, i)]);  // pages lie anywhere
+    const int64_t sizes[] = {rows, tokens, heads, kv_heads, dim, pages, slots, entries, window};
     std::vector<float> expected;
     for (const auto& variant : library.variants) {
       const std::string what = variant + " attention " + std::to_string(stored);
       std::vector<float> out(queries.size()), apart(queries.size()), shared(queries.size());
       auto* attend = library.get<Attend>("gemma_jax_attend");
-      done(attend(variant.c_str(), stored, 0, sizes, cap, queries.data(), first.data(), first.data(), keys.data(), values.data(), out.data()), what);
+      done(attend(variant.c_str(), stored, 0, sizes, cap, queries.data(), places.data(), table.data(), keys.data(), values.data(), out.data()), what);
       if (expected.empty()) expected = out;
       near(what, out, expected);
-      done(attend(variant.c_str(), stored, 1, sizes, cap, queries.data(), first.data(), first.data(), keys.data(), values.data(), apart.data()), what);
+      done(attend(variant.c_str(), stored, 1, sizes, cap, queries.data(), places.data(), table.data(), keys.data(), values.data(), apart.data()), what);
       same(what + " apart", apart.data(), out.data(), out.size());
       library.get<Choose>("gemma_jax_choose")(variant.c_str());
       call(library.opened, "gemma_jax_attention", *library.pool,
-           {{(void*)queries.data(), XLA_FFI_DataType_F32, {rows, tokens, heads, dim}}, {first.data(), XLA_FFI_DataType_S32, {rows}},
-            {first.data(), XLA_FFI_DataType_S32, {rows}}, {keys.data(), types[stored].dtype, {rows, kv_heads, slots, dim}},
-            {values.data(), types[stored].dtype, {rows, kv_heads, slots, dim}}},
+           {{(void*)queries.data(), XLA_FFI_DataType_F32, {rows, tokens, heads, dim}}, {places.data(), XLA_FFI_DataType_S32, {rows, 3}},
+            {table.data(), XLA_FFI_DataType_S32, {rows, entries}}, {keys.data(), types[stored].dtype, {pages, kv_heads, slots, dim}},
+            {values.data(), types[stored].dtype, {pages, kv_heads, slots, dim}}},
            {{shared.data(), XLA_FFI_DataType_F32, {rows, tokens, heads * dim}}},
-           {{"behind", XLA_FFI_DataType_S64, 0}, {"cap", XLA_FFI_DataType_F32, cap}, {"window", XLA_FFI_DataType_S64, (double)window}});
+           {{"cap", XLA_FFI_DataType_F32, cap}, {"window", XLA_FFI_DataType_S64, (double)window}});
       same(what + " shared", shared.data(), out.data(), out.size());
     }
   }

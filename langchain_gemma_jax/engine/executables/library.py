@@ -137,7 +137,7 @@ class Library:
     def first_calls(self) -> list[ProgramKey]:
         """Return the keys of the programs that were run first here, up to the first step's."""
         called = list(self._calls)
-        return called[: next((at for at, key in enumerate(called, 1) if key[0] in {"step", "verify"}), LONGEST)]
+        return called[: next((at for at, key in enumerate(called, 1) if key[0] == "step"), LONGEST)]
 
     def first_needed(self) -> list[ProgramKey]:
         """Return the keys of the programs that an earlier process needed first."""

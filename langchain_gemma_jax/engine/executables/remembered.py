@@ -49,7 +49,7 @@ class FirstNeeded:
         if self._complete or key in self._keys:
             return False
         self._keys.append(key)
-        self._complete = key[0] in {"step", "verify"} or len(self._keys) == LONGEST
+        self._complete = key[0] == "step" or len(self._keys) == LONGEST
         return self._complete
 
     def remember(self) -> None:
