@@ -24,7 +24,9 @@ import numpy as np
 
 from langchain_gemma_jax import Ladders, Sampling
 from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.pages import SLACK
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.conversations.transfer_costs import TransferCosts
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, TokenSpan
 from langchain_gemma_jax.engine.residency.ledger_entry import State
 from langchain_gemma_jax.engine.residency.served import Served
@@ -158,6 +160,8 @@ def full_at(engine: Engine, served: Served, cold: Cold, folder: str, most: int) 
 def with_replicas(folder: str, replicas: int, devices: int, seeds: int) -> dict[str, object]:
     """Have several conversations at once with a model that has replicas, and say which of these had each."""
     before = on_each()
+    # So small a model reads a conversation again as fast as it is fetched, or faster: times would decide.
+    TransferCosts.worth_keeping = TransferCosts.worth_fetching = lambda *_: True  # type: ignore[method-assign]
     settings = Settings(ladders=LADDERS, guards="raise", host_kv_bytes=2**20, max_context=CONTEXT)
     engine = Engine(settings)
     alone = load(folder, dtype="float32")
@@ -166,7 +170,8 @@ def with_replicas(folder: str, replicas: int, devices: int, seeds: int) -> dict[
     members = models.replicas[served]
     cold, rng, greedy = Cold(alone), random.Random(3), Sampling(max_tokens=4, ignore_eos=True)
     system = text(rng, 12)
-    talks = [system + text(rng, rng.randint(4, 12)) for _ in range(seeds)]
+    # Long enough that a conversation goes beside another one, and not in its place.
+    talks = [system + text(rng, SLACK + rng.randint(4, 12)) for _ in range(seeds)]
     taken: list[list[int]] = [[] for _ in talks]
     for turn in range(3):
         given = [engine.submit(served, talk, greedy, system=len(system)) for talk in talks]
