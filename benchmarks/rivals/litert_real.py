@@ -5,6 +5,7 @@ Driven with its CPU backend in the job's threads. A converted model would be a c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +21,8 @@ class LiteRt:
 
     def __init__(self, job: Job) -> None:
         backend = litert_lm.Backend.CPU(thread_count=job.threads)
-        self._engine = litert_lm.Engine(str(Path(job.folder, job.model)), backend=backend)
+        path = os.path.relpath(Path(job.folder, job.model))  # its error repeats the path, and reports repeat that
+        self._engine = litert_lm.Engine(path, backend=backend)
         self.facts: Answer = {
             "version": f"litert-lm-api {version('litert-lm-api')}",
             "driven": f"{job.threads} threads, its CPU backend",

@@ -21,7 +21,7 @@ from benchmarks.running.suite_plot import draw, share_of
 
 METHOD = """\
 Every program of the suite ran once, the engines of each in turns: in processes of their own, on the same cores, with as
-many threads as cores. A ratio compares what ran in the same minutes. [How each figure is measured](../../README.md), and
+many threads as cores. A ratio compares what ran in the same minutes. [How each figure is measured](../../README.md) and
 with what each rival was driven; [what was tried and dropped](../../DECISIONS.md)."""
 
 
