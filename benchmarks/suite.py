@@ -5,6 +5,7 @@
     make bench BENCH=full                         everything: more files, and float32 beside bfloat16
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run
     make bench ARGS="--only engine,serving"       some of them
+    make bench ARGS="--report 0.2.0"              the report of a release, in benchmarks/reports/0.2.0
 
 Each benchmark is a program of its own; what it says goes to a file of ``build/bench/suite``. All bars go to
 ``build/bench/results.json``, with a picture beside it. Rivals without an environment are made one first.
@@ -18,22 +19,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.running.bars import Row
 from benchmarks.running.contenders import FOLDER, ROOT, say
+from benchmarks.running.earlier_run import is_worse, moved, the_same_bar
 from benchmarks.running.machine import Others, machine
 from benchmarks.running.page import SUITE, replace_block
+from benchmarks.running.release_report import ReportError, release_numbers, write_report
 from benchmarks.running.report import bars_table, bullets, sections
 from benchmarks.running.suite_plot import draw
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS, PLOT = FOLDER / "results.json", FOLDER / "results.svg"
 LONGEST_S = 3600.0  # of one benchmark, after which it is ended and its bars are missing
-WORSE = 0.1  # of a ratio, which rounds of a busy machine differ by
+REPORTS = ROOT / "benchmarks" / "reports"
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Found:
     rows: tuple[Row, ...]
     seconds: float
     problem: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the engines that ran
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,12 +104,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worse = [] if before is None else regressions(before, found)
     print(sections(text, bullets(worse)))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(as_json(found, others_used), indent=2) + "\n")
+    content = as_json(found, others_used)
+    options.json.write_text(json.dumps(content, indent=2) + "\n")
     PLOT.write_text(
         draw([(f"{name}: {row.work}, {row.dtype}", row) for name, part in found.items() for row in part.rows])
     )
     if options.write_docs:
         PAGE.write_text(replace_block(PAGE.read_text(), text, SUITE))
+    if options.report is not None:
+        raw = [path for name in found if (path := FOLDER / "suite" / f"{name}.json").exists()]
+        say(f"the report is {write_report(REPORTS, options.report, content, raw)}")
     return 1 if worse or any(part.problem for part in found.values()) else 0
 
 
@@ -121,6 +130,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", default=RESULTS, help=f"by default {RESULTS.relative_to(ROOT)}"
     )
     parser.add_argument("--write-docs", action="store_true", help=f"renew the table in {PAGE.relative_to(ROOT)}")
+    parser.add_argument(
+        "--report", metavar="VERSION", help=f"write the report of a release into {REPORTS.relative_to(ROOT)}/VERSION"
+    )
     options = parser.parse_args(arguments)
     able = [name for name, part in PARTS.items() if part.options(options.size) is not None]
     chosen = able if options.only is None else [name.strip() for name in options.only.split(",")]
@@ -128,6 +140,11 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--only: expected some of {', '.join(able)}, found {', '.join(unknown)}")
     if options.compare is not None and not options.compare.exists():
         parser.error(f"--compare: expected the results of an earlier run, found no file {options.compare}")
+    if options.report is not None:
+        try:
+            release_numbers(options.report)
+        except ReportError as error:
+            parser.error(f"--report: {error}")
     options.only = chosen
     return options
 
@@ -158,7 +175,18 @@ def run(name: str, part: Part, *, size: str) -> Found:
     took = time.monotonic() - began
     if not results.exists():
         return Found((), took, f"{problem}: {log.relative_to(ROOT)} has what it said")
-    return Found(tuple(Row(**each) for each in json.loads(results.read_text())["bars"]), took)
+    content = json.loads(results.read_text())
+    return Found(tuple(Row(**each) for each in content["bars"]), took, versions=versions_in(content))
+
+
+def versions_in(content: Mapping[str, Any]) -> Mapping[str, str]:
+    """The versions of the engines in the results of a benchmark, where it says them."""
+    return {
+        name: str(figures["facts"]["version"])
+        for engines in content.get("engines", {}).values()
+        for name, figures in engines.items()
+        if "version" in figures.get("facts", {})
+    }
 
 
 def report(found: Mapping[str, Found], seconds: float, others: float | None) -> str:
@@ -180,7 +208,9 @@ def as_json(found: Mapping[str, Found], others: float | None) -> Mapping[str, ob
         name: {"seconds": part.seconds, "problem": part.problem, "bars": [vars(row) for row in part.rows]}
         for name, part in found.items()
     }
-    return {"machine": machine(), "made": time.strftime("%Y-%m-%d"), "others": others, "parts": parts}
+    versions = {name: version for part in found.values() for name, version in part.versions.items()}
+    made = time.strftime("%Y-%m-%d")
+    return {"machine": machine(), "made": made, "others": others, "versions": versions, "parts": parts}
 
 
 def regressions(
@@ -193,28 +223,8 @@ def regressions(
         for row in part.rows:
             old = the_same_bar(then, row)
             if old is not None and is_worse(old, row):
-                shown = [each if isinstance(each, str) else f"{each:.2f} ×" for each in (
-                    old["ratio"] or old["ours"], row.ratio or row.ours)]  # fmt: skip
-                worse.append(f"**worse**: {row.work}, {row.dtype}: {shown[0]} before, now {shown[1]}")
+                worse.append(f"**worse**: {moved(old, row)}")
     return worse
-
-
-def the_same_bar(rows: Sequence[Mapping[str, object]], wanted: Row) -> Mapping[str, object] | None:
-    """Return the row of an earlier run that is about the same: of several about one work, the one with that rival."""
-    alike = [row for row in rows if (row["work"], row["dtype"]) == (wanted.work, wanted.dtype)]
-    if len(alike) > 1:
-        rival = wanted.beside.partition(":")[0]
-        alike = [row for row in alike if str(row["beside"]).partition(":")[0] == rival]
-    return alike[0] if alike else None
-
-
-def is_worse(old: Mapping[str, object], new: Row) -> bool:
-    """Compare a bar with an earlier run: true if it is further away. One that was not measured twice tells nothing."""
-    before = old["ratio"]
-    if isinstance(before, float) and new.ratio is not None and new.bar.endswith("×"):
-        least = new.bar.startswith("≥")
-        return new.ratio < before * (1 - WORSE) if least else new.ratio > before * (1 + WORSE)
-    return str(old["verdict"]).startswith("reached") and "missed" in new.verdict
 
 
 if __name__ == "__main__":

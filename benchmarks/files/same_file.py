@@ -1,4 +1,4 @@
-"""Time this package and llama.cpp on the same files, in turns: the real 270M in five kinds of numbers, and larger ones.
+"""Time this package and its rivals on the same files, in turns: a real 270M in five kinds of numbers, and larger ones.
 
     python benchmarks/files/same_file.py                     three rounds; larger ones have random weights
     python benchmarks/files/same_file.py --quick             one round
@@ -17,11 +17,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.files import real, same_file_bars
+from benchmarks.files import real, same_file_bars, same_file_rivals
 from benchmarks.files.same_file_bars import File
 from benchmarks.running.command import empty_run, parse, publish, set_up, status
 from benchmarks.running.contenders import PATIENT, Contender, in_turn, rivals_of, say
-from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, OURS, Run
+from benchmarks.running.figures import (
+    BANDWIDTH,
+    IK,
+    LITERT,
+    LLAMA_AMX,
+    LLAMA_CPP,
+    MISTRAL_RS,
+    OPENVINO,
+    OURS,
+    VLLM,
+    Figures,
+    Run,
+)
 from benchmarks.running.machine import Others
 from benchmarks.running.page import SAME_FILE
 from benchmarks.running.report import bars_table, bullets, busy, machine_and_versions, sections
@@ -43,6 +55,12 @@ CONTENDERS = (
     Contender(BANDWIDTH, "benchmarks.forward.bandwidth"),
     Contender(OURS, "benchmarks.files.ours_real", **PATIENT),
     Contender(LLAMA_CPP, "benchmarks.rivals.llama_real", "llama", **PATIENT),
+    Contender(LLAMA_AMX, "benchmarks.rivals.llama_real", "llama-amx", **PATIENT),
+    Contender(IK, "benchmarks.rivals.ik_real", "ik", **PATIENT),
+    Contender(MISTRAL_RS, "benchmarks.rivals.mistralrs_real", "mistralrs", **PATIENT),
+    Contender(OPENVINO, "benchmarks.rivals.openvino_real", "openvino", **PATIENT),
+    Contender(LITERT, "benchmarks.rivals.litert_real", "litert", **PATIENT),
+    Contender(VLLM, "benchmarks.rivals.vllm_real", "vllm", **PATIENT),
 )
 
 
@@ -62,9 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up(options)
     run = empty_run(options)
     fill(run, chosen, options.rounds, options.threads, options.rivals)
+    left_out = Figures(problem="left out (--rivals)")
+    for engines in run.engines.values():
+        for each in CONTENDERS:
+            engines.setdefault(each.name, left_out)
     found = same_file_bars.rows(run, chosen)
     facts = bullets(machine_and_versions(run, [each.name for each in CONTENDERS], list(chosen)))
-    text = sections(busy(run), bars_table(found), facts)
+    text = sections(busy(run), bars_table(found), same_file_rivals.markdown(run, list(chosen)), facts)
     publish(text, SAME_FILE, options, run=run, bars=found)
     return status(run, chosen)
 

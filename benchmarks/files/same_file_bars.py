@@ -10,7 +10,7 @@ from typing import cast
 
 from benchmarks.engine import engine_figures as of
 from benchmarks.running.bars import Row, verdict
-from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, OURS, Figures, Run
+from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, ON_FILES, OURS, Figures, Run
 from benchmarks.work.conversation import NEW_TOKENS
 from benchmarks.work.workload import LONG_PROMPT, PROMPT
 
@@ -52,10 +52,11 @@ def rows(run: Run, files: Mapping[str, File]) -> list[Row]:
 
 
 def _of_file(run: Run, label: str, file: File) -> Iterator[Row]:
-    ours, theirs, memory = (run.of(name, label) for name in (OURS, LLAMA_CPP, BANDWIDTH))
+    ours, memory = (run.of(name, label) for name in (OURS, BANDWIDTH))
+    rivals = {name: run.of(name, label) for name in ON_FILES}
 
     def faster(work: str, bar: float, find: Callable[[Figures], float], unit: str = "tok/s") -> Row:
-        return _beside(work, label, ours, theirs, bar, find, unit)
+        return _beside(work, label, ours, rivals, bar, find, unit)
 
     yield faster("decode", file.decode_bar, lambda each: median(each.decode()))
     if file.bandwidth_bar is not None:
@@ -84,15 +85,34 @@ def _missing(work: str, label: str, bar: str, *some: tuple[str, Figures]) -> Row
 
 
 def _beside(
-    work: str, label: str, ours: Figures, theirs: Figures, bar: float, find: Callable[[Figures], float], unit: str
+    work: str,
+    label: str,
+    ours: Figures,
+    rivals: Mapping[str, Figures],
+    bar: float,
+    find: Callable[[Figures], float],
+    unit: str,
 ) -> Row:
+    """Beside the best rival that did this work. One that failed is none that was beaten: the engines' table has it."""
     said = f"≥ {bar:g} ×"
-    if (missing := _missing(work, label, said, (OURS, ours), (LLAMA_CPP, theirs))) is not None:
+    did = {name: each for name, each in rivals.items() if each.measured and (unit != "s" or talked(each))}
+    if (missing := _missing(work, label, said, (OURS, ours))) is not None:
         return missing
-    mine, others = find(ours), find(theirs)
+    if not did:
+        return _missing(work, label, said, (LLAMA_CPP, rivals[LLAMA_CPP])) or Row(
+            work, label, "–", "–", None, said, "not measured: no rival did it"
+        )
+    found = {name: find(each) for name, each in did.items()}
+    name = min(found, key=found.__getitem__) if unit == "s" else max(found, key=found.__getitem__)
+    mine, others = find(ours), found[name]
     ratio = others / mine if unit == "s" else mine / others
     shown = [f"{value:,.3f} s" if unit == "s" else f"{value:,.1f} {unit}" for value in (mine, others)]
-    return Row(work, label, shown[0], f"{LLAMA_CPP}: {shown[1]}", ratio, said, verdict(1 - ratio / bar))
+    return Row(work, label, shown[0], f"{name}: {shown[1]}", ratio, said, verdict(1 - ratio / bar))
+
+
+def talked(figures: Figures) -> bool:
+    """True if the engine held the conversation too: some give whole answers alone."""
+    return all("conversation" in each for each in figures.rounds)
 
 
 def _of_bandwidth(label: str, ours: Figures, memory: Figures, bar: float) -> Row:

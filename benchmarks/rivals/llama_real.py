@@ -18,7 +18,12 @@ def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
     """Open the file twice: with a short context, and with one for the conversation."""
     path, text = Path(job.folder, job.model), json.loads(Path(job.prompt).read_text())
     alone = LlamaCpp(opened(path, job.threads, n_ctx=512, n_batch=512, n_ubatch=512))
-    facts: Answer = {"version": VERSION}
+    tiles = " with AMX" if b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info() else ""
+    facts: Answer = {
+        "version": VERSION + tiles,
+        "driven": f"{job.threads} threads{tiles}, batches of 512, float16 cache, its binding's attention",
+        "computes with": "the file's own weights",
+    }
     if not job.talks:
         warm_up(alone, text)
         return facts, lambda: time_round(alone, text)

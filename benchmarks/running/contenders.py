@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from benchmarks.work.checkpoint import ensure_checkpoints
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "bench"
+ENVIRONMENTS = Path(os.environ.get("ENVS", ROOT / ".envs"))  # where ``scripts/reference_env`` makes those of rivals
 # On a busy machine a conversation of transformers' takes minutes, and so do the programs of all our ladders.
 PATIENT: dict[str, Any] = {"start_seconds": 1200.0, "round_seconds": 900.0}
 
@@ -27,7 +29,7 @@ class Contender:
 
     name: str
     module: str
-    environment: str | None = None  # below .envs; None: this Python
+    environment: str | None = None  # below ENVIRONMENTS; None: this Python
     start_seconds: float = START_SECONDS  # ... and it has failed
     round_seconds: float = ROUND_SECONDS
 
@@ -35,7 +37,7 @@ class Contender:
     def python(self) -> Path:
         if self.environment is None:
             return Path(sys.executable)
-        return ROOT / ".envs" / self.environment / "bin" / "python"
+        return ENVIRONMENTS / self.environment / "bin" / "python"
 
 
 def prepare() -> Path:
@@ -82,7 +84,8 @@ def start(contender: Contender, job: Job) -> EngineProcess:
     """The engine's process, ready for its first round."""
     if not contender.python.exists():
         raise EngineFailedError(f".envs/{contender.environment} is absent (--setup makes it)")
-    log = FOLDER / "logs" / f"{contender.module}-{job.model}-{job.dtype}.log"
+    which = contender.module if contender.environment is None else f"{contender.module}-{contender.environment}"
+    log = FOLDER / "logs" / f"{which}-{job.model}-{job.dtype}.log"
     return EngineProcess(contender.python, contender.module, job, log, contender.start_seconds)
 
 

@@ -10,6 +10,9 @@ from benchmarks.running.serve import Answer, Json
 from benchmarks.work.workload import DTYPES
 
 OURS, TRANSFORMERS, LLAMA_CPP, OFFICIAL = "ours", "transformers", "llama.cpp", "official gemma"
+LLAMA_AMX, IK, MISTRAL_RS = "llama.cpp with AMX", "ik_llama.cpp", "mistral.rs"
+OPENVINO, LITERT, VLLM = "OpenVINO GenAI", "LiteRT-LM", "vLLM"
+ON_FILES = (LLAMA_CPP, LLAMA_AMX, IK, MISTRAL_RS, OPENVINO, LITERT, VLLM)  # rivals that are given a file
 BANDWIDTH = "bandwidth"
 
 

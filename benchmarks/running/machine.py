@@ -12,6 +12,14 @@ from benchmarks.running.serve import Json
 
 VECTORS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve", "bf16")
 
+CLASSES = {
+    "amx_int8": "AMX",
+    "avx512_vnni": "AVX-512",
+    "avx2": "AVX2",
+    "i8mm": "i8mm",
+    "asimddp": "NEON",
+}  # widest first
+
 
 def cores() -> int:
     """The cores that this process may use."""
@@ -22,6 +30,7 @@ def machine() -> Mapping[str, Json]:
     """Facts for the report."""
     return {
         "processor": processor(_read("/proc/cpuinfo")),
+        "class": processor_class(_read("/proc/cpuinfo"), platform.machine()),
         "cores": cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.machine()}",
@@ -58,16 +67,31 @@ def busy_seconds(stat: str, ticks: int) -> float | None:
     return (user + nice + system + sum(interrupts_and_stolen)) / ticks
 
 
+def processor_class(cpuinfo: str, kind: str) -> str:
+    """The class that figures are comparable in: by the widest instructions that multiply."""
+    flags = _flags(_fields(cpuinfo))
+    return next((name for flag, name in CLASSES.items() if flag in flags), kind)
+
+
 def processor(cpuinfo: str) -> str:
     """The processor's name and the vector extensions that decide how fast it multiplies."""
+    fields = _fields(cpuinfo)
+    flags = _flags(fields)
+    known = [flag for flag in VECTORS if flag in flags]
+    model = fields.get("model name") or platform.processor() or platform.machine()
+    return f"{model} ({', '.join(known)})" if known else model
+
+
+def _fields(cpuinfo: str) -> Mapping[str, str]:
     fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), value.strip())
-    flags = fields.get("flags", fields.get("Features", "")).split()
-    known = [flag for flag in VECTORS if flag in flags]
-    model = fields.get("model name") or platform.processor() or platform.machine()
-    return f"{model} ({', '.join(known)})" if known else model
+    return fields
+
+
+def _flags(fields: Mapping[str, str]) -> list[str]:
+    return fields.get("flags", fields.get("Features", "")).split()
 
 
 def _read(path: str) -> str:

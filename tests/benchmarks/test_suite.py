@@ -105,7 +105,13 @@ def test_a_benchmark_that_fails_or_hangs_is_a_problem_and_no_end(program, monkey
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--only", "engine,speed"], ["--quick", "--only", "forward"], ["--quick", "--full"], ["--compare", "gone.json"]],
+    [
+        ["--only", "engine,speed"],
+        ["--quick", "--only", "forward"],
+        ["--quick", "--full"],
+        ["--compare", "gone.json"],
+        ["--report", "next"],
+    ],
 )
 def test_what_is_not_possible_is_refused(arguments, capsys):
     with pytest.raises(SystemExit) as caught:

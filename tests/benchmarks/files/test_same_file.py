@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from benchmarks.files import same_file, same_file_bars
+from benchmarks.files import same_file, same_file_bars, same_file_rivals
 from benchmarks.files.random_files import SIZES, drawn, shapes_of
 from benchmarks.files.same_file_bars import File, rows
-from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, OURS, Figures, Run
+from benchmarks.running.figures import BANDWIDTH, IK, LLAMA_AMX, LLAMA_CPP, MISTRAL_RS, ON_FILES, OURS, Figures, Run
 from benchmarks.work.conversation import ANSWER
 
 TALK = {"first": [0.1] * 10, "whole": [0.5] * 10, "tokens": [[1] * ANSWER] * 10}
@@ -50,6 +50,33 @@ def test_bars_are_those_of_the_file(file, expected):
     for work, (ratio, bar, reached) in expected.items():
         assert found[work].ratio == pytest.approx(ratio)
         assert (found[work].bar, found[work].verdict == "reached") == (bar, reached), work
+
+
+def test_each_bar_is_beside_the_best_rival_that_did_the_work_and_a_crash_is_no_win():
+    file = File("270M", "Q8_0")
+    run = run_of(file.label)
+    whole_answers = figures(0.04, TALK)
+    del whole_answers.rounds[0]["conversation"]
+    run.engines[file.label] |= {
+        IK: figures(0.055, {**SLOW, "whole": [0.55] * 10}),
+        MISTRAL_RS: whole_answers,
+        LLAMA_AMX: Figures(problem="it ended (illegal instruction); see llama.log"),
+    }
+    found = {row.work: row for row in rows(run, {file.label: file})}
+    assert found["decode"].beside == f"{MISTRAL_RS}: 25.0 tok/s"
+    assert found["decode"].ratio == pytest.approx(0.8)
+    assert found["ten turns"].beside.startswith(f"{IK}: 5.500 s")
+    shown = same_file_rivals.markdown(run, [file.label]).splitlines()
+    assert len(shown) == 2 + 1 + len(ON_FILES), "each rival has a row"
+    (crashed,) = (line for line in shown if line.startswith(f"| {LLAMA_AMX} |"))
+    assert "not measured: it ended (illegal instruction)" in crashed
+    (without,) = (line for line in shown if line.startswith(f"| {MISTRAL_RS} |"))
+    assert "| 25.0 tok/s | – |" in without
+
+    for name in ON_FILES:
+        run.engines[file.label][name] = Figures(problem="it fell over")
+    alone = {row.work: row for row in rows(run, {file.label: file})}
+    assert alone["decode"].verdict == f"not measured: {LLAMA_CPP}: it fell over"
 
 
 def test_what_was_not_measured_keeps_its_rows_and_says_why():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from benchmarks.running.machine import Others, busy_seconds, cores, machine, processor
+from benchmarks.running.machine import Others, busy_seconds, cores, machine, processor, processor_class
 
 STAT = "cpu  100 20 30 9000 500 4 6 40 7 8\ncpu0 50 10 15 4500 250 2 3 20 3 4\n"
 
@@ -40,7 +40,22 @@ def test_a_processor_is_named_with_what_multiplies():
     assert processor(text) == "AMD EPYC (avx2, avx512f)"
 
 
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ("flags : avx2 avx512f avx512_vnni amx_int8", "AMX"),
+        ("flags : avx2 avx512f avx512_vnni", "AVX-512"),
+        ("flags : avx2 avx512f", "AVX2"),
+        ("Features : fp asimd asimddp", "NEON"),
+        ("", "riscv64"),
+    ],
+)
+def test_a_processor_has_the_class_of_its_widest_products(flags, found):
+    assert processor_class(flags, "riscv64") == found
+
+
 def test_this_machine_has_facts():
     found = machine()
+    assert found["class"]
     assert found["cores"] == cores() >= 1
     assert found["memory_bytes"] > 2**28

@@ -1,0 +1,77 @@
+"""Engines that give whole answers alone, timed by the difference between a long answer and a short one.
+
+No two prompts begin alike, so that an engine that keeps beginnings, whatever it was told, reads each prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.running.serve import Answer, Job, serve
+from benchmarks.work.workload import DECODE, LONG_PROMPT, PROMPT, READS
+
+
+class Answering(Protocol):
+    """An engine that is given a prompt and gives a whole answer, greedily."""
+
+    facts: Answer
+    """Versions, how it is driven, and what it computes with."""
+
+    def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
+        """The answer's ids, as many as asked for."""
+
+
+def serve_answers(make: Callable[[Job], Answering]) -> None:
+    """``serve`` for such an engine: made, warmed up, and timed. It holds no conversation."""
+
+    def start(job: Job) -> tuple[Answer, Callable[[], Answer]]:
+        text: list[int] = json.loads(Path(job.prompt).read_text())
+        made, prompts = make(job), unlike(text)
+        for length in (LONG_PROMPT, PROMPT):
+            asked(made, next(prompts)[:length], 2)
+        return made.facts, lambda: time_answers(made, prompts)
+
+    serve(start)
+
+
+def unlike(text: Sequence[int]) -> Iterator[list[int]]:
+    """Prompts of the text's words: the first token stands before a place in it that moves on."""
+    first, rest = text[0], text[1:]
+    for turn in count():
+        at = 17 * turn % len(rest)
+        yield [first, *rest[at:], *rest[:at]]
+
+
+def time_answers(engine: Answering, prompts: Iterator[list[int]]) -> Answer:
+    """Seconds for each read and for one token behind the first, and the tokens of the last answer."""
+    prefill: dict[str, list[float]] = {}
+    tokens: list[int] = []
+    behind = 0.0
+    for length in (LONG_PROMPT, PROMPT):
+        for _ in range(READS):
+            took, _found = timed(engine, next(prompts)[:length], 1)
+            prefill.setdefault(str(length), []).append(took)
+    one, _ = timed(engine, next(prompts)[:PROMPT], 1)
+    whole, tokens = timed(engine, next(prompts)[:PROMPT], 1 + DECODE)
+    behind = max(whole - one, 1e-9) / DECODE
+    return {"prefill": prefill, "decode": behind, "tokens": tokens}
+
+
+def timed(engine: Answering, prompt: Sequence[int], tokens: int) -> tuple[float, list[int]]:
+    """Seconds of an answer, and its ids."""
+    began = time.perf_counter()
+    found = asked(engine, prompt, tokens)
+    return time.perf_counter() - began, found
+
+
+def asked(engine: Answering, prompt: Sequence[int], tokens: int) -> list[int]:
+    """The answer, which has to be as long as was asked for: a shorter one would look fast."""
+    found = list(engine.answer(prompt, tokens))
+    if len(found) != tokens:
+        raise RuntimeError(f"Expected an answer of {tokens} tokens behind {len(prompt)}, found {len(found)}.")
+    return found
