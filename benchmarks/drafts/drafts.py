@@ -9,7 +9,7 @@ turns. Both have the same tokens; a run in which they have not is an error.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -69,11 +69,11 @@ def seconds_a_token(answers: Sequence[Completion]) -> float:
     return spent / max(1, sum(done.generated_tokens - 1 for done in answers))
 
 
-def measure(running: Engine, served: Served, rounds: int) -> dict[str, Measured]:
+def measure(running: Engine, served: Served, rounds: int, agents: Mapping[str, Agent] = AGENTS) -> dict[str, Measured]:
     """Return the figures of each agent. The first round is not counted: what it needs is compiled then."""
     found: dict[str, Measured] = {}
     for number in range(-1, rounds):
-        for name, agent in AGENTS.items():
+        for name, agent in agents.items():
             both = {}
             for drafts in (False, True) if number % 2 else (True, False):
                 both[drafts] = hold(running, served, agent, f"{name} {number} {drafts}", drafts=drafts)
@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("model", type=Path, help="a model's file or folder")
     parser.add_argument("--rounds", type=int, default=5, help="5 by default")
+    parser.add_argument("--only", choices=AGENTS, help="one agent alone")
     parser.add_argument("--record", action="store_true", help="write the conversations to trace.json, and time nothing")
     options = parser.parse_args(arguments)
     configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)), guards="off")
@@ -136,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.record:
         write(record(running, served), RECORDED)
         return 0
-    print(report(measure(running, served, options.rounds)))
+    agents = {name: agent for name, agent in AGENTS.items() if options.only in {None, name}}
+    print(report(measure(running, served, options.rounds, agents)))
     costs = running._models.known(served).drafts.costs  # noqa: SLF001  no other way shows them
     print("A pass of n rows, beside one of a row:", *(f"{rows}: {costs.of(rows):.2f}" for rows in range(1, 9)))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from statistics import median
 
 
@@ -19,7 +20,8 @@ class RowCosts:
         (1.6, 1.26)
 
     The cost of one row is 1. The median of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a pass beside
-    which the machine did something else changes nothing. What lies between measured numbers of rows is interpolated.
+    which the machine did something else changes nothing. Nor do some of them: fewer rows cost at most what more rows
+    do. What lies between measured numbers of rows is interpolated.
     """
 
     KEPT = 15
@@ -36,8 +38,10 @@ class RowCosts:
         self._seconds.setdefault(rows, deque(maxlen=self.KEPT)).append(seconds)
         medians = {rows: median(each) for rows, each in self._seconds.items() if len(each) >= self.ENOUGH}
         one = medians.get(1, 0.0)
-        self._known = {rows: max(1.0, found / one) for rows, found in medians.items()} if one > 0 else {}
-        self._costs = {}
+        self._known, self._costs = {}, {}
+        least = inf
+        for each in sorted(medians, reverse=True) if one > 0 else ():
+            least = self._known[each] = max(1.0, min(least, medians[each] / one))
 
     def of(self, rows: int) -> float:
         """Return the cost of a pass of so many rows, as a multiple of one of a single row."""

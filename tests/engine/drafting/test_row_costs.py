@@ -35,6 +35,18 @@ def test_no_pass_is_cheaper_than_one_of_a_row():
     assert measured({1: 0.0, 4: 1.0}).of(4) == pytest.approx(1.6), "a clock that stands still measures nothing"
 
 
+def test_fewer_rows_cost_at_most_what_more_rows_do():
+    """What was measured rarely, while the machine was busy, does not stay dear for ever."""
+    costs = measured({1: 10.0, 2: 12.0, 5: 40.0, 8: 15.0})
+    assert [costs.of(rows) for rows in (1, 2, 5, 8)] == pytest.approx([1.0, 1.2, 1.5, 1.5])
+    for seed in range(20):
+        rng = random.Random(seed)
+        costs = measured({rows: rng.uniform(1, 9) for rows in rng.sample(range(2, 16), 6)} | {1: 1.0})
+        found = [costs.of(rows) for rows in range(1, 17)]
+        assert found == sorted(found)
+        assert found[0] == 1.0
+
+
 def test_a_few_slow_passes_change_nothing():
     for seed in range(20):
         rng = random.Random(seed)
