@@ -21,6 +21,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
+from langchain_gemma_jax.engine.drafting.row_costs import RowCosts
 from langchain_gemma_jax.engine.executables import libraries
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram, Tally, Waited
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec, abstract
@@ -136,6 +137,8 @@ def _compiled() -> Callable[..., Library]:
 def engine_of(monkeypatch, _compiled, strict_transfers) -> Iterator[Callable[..., Engine]]:
     """``engine_of(loop_steps=4)``: a fresh engine with these settings, closed at the end; programs are shared."""
     monkeypatch.setattr(libraries, "library_of", _compiled)
+    # Costs of checks stay as they are guessed. In this process, beside others, they are something else each time.
+    monkeypatch.setattr(RowCosts, "note", lambda *_: None)
     made: list[Engine] = []
 
     def engine_of(**settings: object) -> Engine:

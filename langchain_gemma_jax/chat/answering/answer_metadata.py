@@ -9,7 +9,7 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 
 from langchain_gemma_jax.chat.answering.cut_off import KEY
 from langchain_gemma_jax.chat.answering.outcome import Outcome
-from langchain_gemma_jax.engine.requests.request import FinishReason, TokenLogprobs
+from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, TokenLogprobs
 from langchain_gemma_jax.provider import PROVIDER
 
 if TYPE_CHECKING:
@@ -22,13 +22,22 @@ def usage(outcome: Outcome) -> UsageMetadata:
     """Return how many tokens were read and written, counted as the engine did."""
     done = outcome.done
     read: dict[str, int] = {"cache_read": done.reused_tokens, **outcome.media_tokens}  # "image" is not in its type
+    written = {"reasoning": _thought_tokens(outcome), **_drafts(done)}  # drafts are not in its type either
     return UsageMetadata(
         input_tokens=done.prompt_tokens,
         output_tokens=done.generated_tokens,
         total_tokens=done.prompt_tokens + done.generated_tokens,
         input_token_details=cast("InputTokenDetails", read),
-        output_token_details=OutputTokenDetails(reasoning=_thought_tokens(outcome)),
+        output_token_details=cast("OutputTokenDetails", written),
     )
+
+
+def _drafts(done: Completion) -> dict[str, int]:
+    """Return how many tokens each source drafted, and how many of them were accepted; nothing of one that was idle."""
+    found: dict[str, int] = {}
+    for source, count in done.drafts.items():
+        found |= {f"drafted_from_{source}": count.drafted, f"accepted_from_{source}": count.accepted}
+    return found
 
 
 def ending(outcome: Outcome) -> dict[str, Any]:

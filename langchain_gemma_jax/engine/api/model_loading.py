@@ -26,6 +26,7 @@ from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.base.settings import CurrentSettings
 from langchain_gemma_jax.engine.device.device_access import out_of_memory
 from langchain_gemma_jax.engine.device.other_hosts import LoadElsewhere, OtherHosts
+from langchain_gemma_jax.engine.drafting.model_drafts import ModelDrafts
 from langchain_gemma_jax.engine.executables.background import Background, cores
 from langchain_gemma_jax.engine.executables.libraries import Libraries
 from langchain_gemma_jax.engine.executables.library import Library
@@ -39,7 +40,7 @@ from langchain_gemma_jax.engine.residency.device_memory import DeviceBudgets
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus, who_holds_what
-from langchain_gemma_jax.engine.residency.served import Served, drafts_pay, ladders_for, stop_ids
+from langchain_gemma_jax.engine.residency.served import Served, draft_sources, ladders_for, stop_ids
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
@@ -201,12 +202,13 @@ class ModelLoader:
         entry.not_mapped = model.not_mapped
         self._numbers += 1
         served = Served(model, self._numbers, shape.max_context, stop_ids(model))
+        ladders = ladders_for(settings, shape, where.platform)
         known = KnownModel(
             served,
             shape,
-            ladders_for(settings, shape, where.platform),
+            ladders,
             ModelGrammars(model.tokenizer, model.architecture.vocab_size),
-            drafts_pay(settings, model.recipe),
+            ModelDrafts(draft_sources(settings, model.recipe), ladders.draft),
             entry,
             self._runner_factory.host_store(served, where),
             files=None if coming is None else coming.files,
@@ -248,7 +250,9 @@ class ModelLoader:
                 if _cores_to_spare():
                     library.soon(known.programs)
                 if plan.files != known.files:
-                    self.owner.call(known.host_store.clear)  # its conversations were read by other weights than these
+                    # Its conversations were read, and its answers given, by other weights than these.
+                    self.owner.call(known.host_store.clear)
+                    self.owner.call(known.drafts.forget)
                     known.files = plan.files
                 beside = partial(self._load_again_elsewhere, plan, known)
                 weights = partial(read_again, opened, plan, model, weight_files=self._weight_files)

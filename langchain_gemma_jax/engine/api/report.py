@@ -190,6 +190,7 @@ class Report(Counters):
             *self._latency_rows(),
             ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
             ("drafted tokens", f"{self.drafted_tokens}, accepted {self.accepted_tokens} ({self.acceptance:.0%})"),
+            *self._draft_rows(),
             ("grammars", f"{self.forced_tokens} tokens forced, {self.illegal_tokens} drawn twice"),
             ("programs", f"{self.programs} of at most {self.program_bound}"),
             ("kernels", self.kernels),
@@ -221,6 +222,14 @@ class Report(Counters):
         apps = {app: trips for app, trips in self.trips_by_app.get(kind, {}).items() if app}
         whose = ", ".join(f"{trips} of {app}" for app, trips in sorted(apps.items()))
         return f"{count} trips{whose and f': {whose}'}"
+
+    def _draft_rows(self) -> Iterable[tuple[str, str]]:
+        for source, drafted, accepted in (
+            ("past answers", self.drafted_from_suffixes, self.accepted_from_suffixes),
+            ("the prompt", self.drafted_from_prompt, self.accepted_from_prompt),
+        ):
+            if drafted:
+                yield f"  from {source}", f"{drafted}, accepted {accepted} ({accepted / drafted:.0%})"
 
     def _prefix_rows(self) -> Iterable[tuple[str, str]]:
         if self.prefixes_written or self.prefixes_read or self.prefixes_rejected:

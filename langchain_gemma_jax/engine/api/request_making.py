@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from langchain_gemma_jax.engine.base.checks import check_ids, check_place, checked_prompt, checked_sampling, no_writer
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
@@ -82,7 +81,6 @@ class RequestMaker:
         stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_eos else served.stop_ids)
         with self._grammars.here():
             constraint, banned = known.grammars.begin(sampling, stops)
-        drafts = known.drafts and known.ladders.draft > 0 and sampling.drafts
         asked = RequestSpec(
             model=served,
             prompt=prompt,
@@ -98,8 +96,8 @@ class RequestMaker:
             deadline=deadline,
             banned=banned,
         )
-        lookup = DraftLookup(limit=known.ladders.draft) if drafts else None
-        return Request(asked, StreamDecoder(served.model.tokenizer), constraint, lookup)
+        drafter = known.drafts.drafter(scope) if sampling.drafts else None
+        return Request(asked, StreamDecoder(served.model.tokenizer), constraint, drafter)
 
     def prepare(self, known: KnownModel, grammar: Grammar | None) -> None:
         """Make now what the first request with a grammar needs."""

@@ -163,7 +163,9 @@ class RunnerFactory:
             media = MediaEncoding(
                 model.encoders, dtype, ladder, device, library, self._metrics, shared, self._background
             )
-        return Runner(model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts, media=media)
+        return Runner(
+            model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts.on, media=media
+        )
 
     def _disk_store(self, known: KnownModel, held: KvHoldings) -> DiskStore | None:
         """A model's conversations on the disk. None: they are not kept, or nothing says which model it is."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
+from langchain_gemma_jax.engine.base.draft_sources import SUFFIXES
 from langchain_gemma_jax.engine.base.events import (
     Events,
     Finished,
@@ -184,6 +185,10 @@ class Counters:
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0  # of the drafted ones
+    drafted_from_suffixes: int = 0  # those of them that past answers of the scope gave ...
+    accepted_from_suffixes: int = 0
+    drafted_from_prompt: int = 0  # ... and those of the request's own text
+    accepted_from_prompt: int = 0
     forced_tokens: int = 0  # generated tokens to which a grammar left no alternative, so the model was not run
     illegal_tokens: int = 0  # drawn without a grammar's mask, and drawn again with it
     dispatches: int = 0  # programs run
@@ -230,6 +235,15 @@ class Metrics(Counters):
         series.add(record)
         if record.generated_tokens and not record.failed:
             self.first_tokens.append(record.timings.first_token_s)
+
+    def add_draft(self, source: str, drafted: int, accepted: int) -> None:
+        """Count a draft that was checked, by its source."""
+        if source == SUFFIXES:
+            self.drafted_from_suffixes += drafted
+            self.accepted_from_suffixes += accepted
+        else:
+            self.drafted_from_prompt += drafted
+            self.accepted_from_prompt += accepted
 
     def copied(self) -> Counters:
         """Return the counters as they are now."""

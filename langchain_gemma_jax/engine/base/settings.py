@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
+from langchain_gemma_jax.engine.base.draft_sources import checked_sources
 from langchain_gemma_jax.engine.base.events import Tripped
 from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.engine.base.ladders import Ladders
@@ -72,8 +73,9 @@ class Settings:
     loop_steps: int | None = None
     """Tokens generated in one dispatch. None: 1 on CPU, where a loop on the device is slower than single steps, else
     8."""
-    drafts: bool | None = None
-    """Draft text that repeats itself. None: on platforms where checking several tokens costs about as much as one."""
+    drafts: bool | tuple[str, ...] | None = None
+    """The sources of drafts: "suffixes", what was answered before in the same scope; "prompt", the request's own text;
+    True: both; False: none. None: both, on platforms where checking several tokens costs about as much as one."""
     cache_dir: str | os.PathLike[str] | None = None
     """The absolute folder of compiled programs, or "off". None: ``GEMMA_JAX_COMPILE_CACHE``, or a folder in the user's
     cache. JAX's own setting is not changed if the user has set it."""
@@ -120,8 +122,7 @@ class Settings:
         share = self.scope_share
         if not _is_number(share) or not 0 < share <= 1:  # NaN is in no range
             raise InputError(f"scope_share: expected a number above 0 and up to 1, found {share!r}.")
-        if self.drafts is not None and not isinstance(self.drafts, bool):
-            raise InputError(f"drafts: expected True, False or None, found {self.drafts!r}.")
+        checked_sources(self.drafts)
         if not isinstance(self.map_weights, bool):
             raise InputError(f"map_weights: expected True or False, found {self.map_weights!r}.")
         place: object = self.cache_dir

@@ -30,6 +30,7 @@ class RequestEndings:
         work.scheduler.remove(request)
         if isinstance(outcome, Completion):
             self._learn_cost(request, outcome)
+            self._keep_answer(request, outcome)
         self.answer(request, outcome)
 
     def answer(self, request: Request, outcome: Completion | Exception) -> None:
@@ -66,6 +67,12 @@ class RequestEndings:
         request.progress.stages.become(Stage.QUEUED)
         request.progress.draft = ()
         self._work.scheduler.put_back(request)
+
+    def _keep_answer(self, request: Request, done: Completion) -> None:
+        """Keep an answer for the drafts of its scope."""
+        known = self._work.models.known.get(request.asked.model)
+        if known is not None and request.drafter is not None and done.ids:
+            known.drafts.add(request.asked.scope, request.asked.prompt.ids, done.ids, request.drafter)
 
     def _learn_cost(self, request: Request, done: Completion) -> None:
         """Add a request's prefill time to the measured time of reading tokens."""

@@ -76,5 +76,17 @@ class Results:
             request.progress.accepted += accepted
             metrics.drafted_tokens += taken.drafted
             metrics.accepted_tokens += accepted
-            if request.lookup is not None:
-                request.lookup.record(taken.drafted, taken.accepted)
+            if request.drafter is not None:
+                source = request.drafter.record(taken.drafted, taken.accepted, accepted)
+                metrics.add_draft(source, taken.drafted, accepted)
+        if len(self._work.scheduler.running) == 1:
+            self._note_cost(taken)
+
+    def _note_cost(self, taken: Taken) -> None:
+        """Note the time of a pass for a request that is alone, which is what drafts have to be worth."""
+        times, drafter = taken.request.progress.token_times, taken.request.drafter
+        if drafter is None or not taken.rows or not 0 < taken.count < len(times):
+            return
+        seconds = times[-1] - times[-1 - taken.count]
+        passes = 1 if taken.drafted else taken.count  # a loop's dispatch has several
+        drafter.took(taken.rows, seconds / passes)

@@ -10,16 +10,16 @@ from __future__ import annotations
 import itertools
 import time
 from array import array
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 from langchain_gemma_jax.engine.base.events import Finished, Timings
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.drafting.drafter import DraftCount, Drafter
 from langchain_gemma_jax.engine.host.warning_sink import WarningSink
 from langchain_gemma_jax.engine.requests.clock import Parts, Standstills
-from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
 from langchain_gemma_jax.engine.requests.mailbox import Mailbox
 from langchain_gemma_jax.engine.requests.prompt import Prompt, token_keys
 from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
@@ -82,6 +82,7 @@ class Completion:
     timings: Timings
     logprobs: tuple[TokenLogprobs, ...] = ()
     media_tokens: int = 0  # placeholders of pictures and sounds in the prompt
+    drafts: Mapping[str, DraftCount] = field(default_factory=dict)  # tokens that each source drafted, if it did
     complete: bool = True  # False: it was cut off at a place where its grammar does not let it end, or by a limit
     decoded: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the text that each id completed
 
@@ -184,7 +185,7 @@ class Request:
     asked: RequestSpec
     decoder: Decoder
     constraint: RequestConstraint | None = None  # its place in its grammar
-    lookup: DraftLookup | None = None
+    drafter: Drafter | None = None
     mailbox: Mailbox[Piece | Completion | Exception] = field(default_factory=Mailbox)
     cancelled: Flag = field(default_factory=Flag)
     streamed: bool = True  # its caller wants pieces, not only the completion
@@ -281,6 +282,7 @@ class Request:
             complete=reason is FinishReason.STOP and may_end,
             decoded=tuple(progress.decoded),
             media_tokens=asked.prompt.media_tokens,
+            drafts={} if self.drafter is None else dict(self.drafter.counts),
         )
 
     def timings(self, now: float) -> Timings:

@@ -9,6 +9,7 @@ from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.program_key import ProgramKey
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.device.programs import Shape
+from langchain_gemma_jax.engine.drafting.model_drafts import ModelDrafts
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, meet
 from langchain_gemma_jax.engine.residency.served import Served
@@ -27,7 +28,7 @@ class KnownModel:
     shape: Shape
     ladders: Ladders
     grammars: ModelGrammars
-    drafts: bool
+    drafts: ModelDrafts
     entry: LedgerEntry
     host_store: HostStore = field(repr=False)
     programs: tuple[ProgramKey, ...] = ()  # the first programs that it ran: they are needed when it is loaded again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from langchain_gemma_jax.engine.base.draft_sources import SOURCES, checked_sources
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel
@@ -59,11 +60,13 @@ def loop_steps(settings: Settings, backend: str) -> int:
     return settings.loop_steps or (1 if backend == "cpu" else LOOP_STEPS)
 
 
-def drafts_pay(settings: Settings, recipe: Recipe) -> bool:
-    """Return True if checking several tokens costs about as much as generating one, so that drafts are worth it.
+def draft_sources(settings: Settings, recipe: Recipe) -> tuple[str, ...]:
+    """Return the sources of a model's drafts: those that are set, else all or none of them.
 
-    It does not if the matrices are multiplied with each row separately.
+    There are none where the matrices are multiplied with each row separately: several tokens then cost as much as
+    several steps.
     """
-    if settings.drafts is not None:
-        return settings.drafts
-    return Form.EACH_ROW not in {recipe.layers.few_rows, recipe.embed.few_rows}
+    chosen = checked_sources(settings.drafts)
+    if chosen is not None:
+        return chosen
+    return () if Form.EACH_ROW in {recipe.layers.few_rows, recipe.embed.few_rows} else SOURCES

@@ -28,6 +28,11 @@ class InFlight:
         """The number of rows of a step, those without a request included."""
         return 0 if self.ends is None else int(self.ends.shape[0])
 
+    @property
+    def tokens_a_row(self) -> int:
+        """The number of tokens that each pass reads of a request; 0 of a chunk, which is no pass of a few tokens."""
+        return 1 + len(self.draft) if self.draft or self.ends is not None or self.got is not None else 0
+
 
 @dataclass(frozen=True)
 class NewTokens:
@@ -36,6 +41,7 @@ class NewTokens:
     request: Request
     tokens: tuple[int, ...]
     logprobs: tuple[tuple[float, tuple[int, ...], tuple[float, ...]], ...] = ()
+    rows: int = 0  # of the pass that gave them, one for each token that was read; 0: a chunk of the prompt
     drafted: int = 0
     accepted: int = 0
 
@@ -66,7 +72,7 @@ def collect(flight: InFlight, device: DeviceAccess) -> list[NewTokens]:
         found = tuple(int(tokens[place]) for place in places)
         details = tuple(_details(picked, place) for place in places) if request.asked.sampling.measured else ()
         accepted = len(found) - 1 if flight.draft else 0
-        new.append(NewTokens(request, found, details, len(flight.draft), accepted))
+        new.append(NewTokens(request, found, details, flight.tokens_a_row, len(flight.draft), accepted))
     return new
 
 

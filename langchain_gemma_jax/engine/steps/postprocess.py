@@ -143,11 +143,9 @@ def _deliver(
 
 
 def draft(request: Request) -> None:
-    """Draft the next tokens, if the text repeats itself."""
-    lookup = request.lookup
-    if lookup is None:
+    """Draft the next tokens, if that pays."""
+    if request.drafter is None:
         return
+    legal = None if request.constraint is None else request.constraint.legal
     # The last token that there is room for needs no draft: verification gives one token more than the draft.
-    request.progress.draft = lookup.propose(request.progress.context)[: max(0, request.room - 1)]
-    if request.progress.draft and request.constraint is not None:
-        request.progress.draft = request.constraint.legal(request.progress.draft)
+    request.progress.draft = request.drafter.propose(request.progress.context, request.room - 1, legal)

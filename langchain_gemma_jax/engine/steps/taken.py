@@ -22,6 +22,7 @@ class Taken:
     end: End | None  # by these tokens
     more: bool  # others came behind them, which are of no use
     broken: bool  # a score was no number: no conversation may go on from there
+    rows: int  # of the pass that gave them: the newest token and the drafted ones; 0: a chunk
     drafted: int
     accepted: int  # of the draft, by the dispatch
 
@@ -38,7 +39,7 @@ def _taken(new: NewTokens) -> Taken:
     before = request.generated
     end = postprocess.accept(request, tokens, _details(new)) if tokens else None
     count = request.generated - before
-    return Taken(request, count, end, count < len(tokens), broken, new.drafted, new.accepted)
+    return Taken(request, count, end, count < len(tokens), broken, new.rows, new.drafted, new.accepted)
 
 
 def _details(new: NewTokens) -> list[TokenLogprobs]:

@@ -22,9 +22,11 @@ from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptPiec
 from langchain_gemma_jax.dialects.fenced import fence_parser, json_call_reader
 from langchain_gemma_jax.dialects.native import native_call_reader, native_parser
 from langchain_gemma_jax.engine.api.request_making import RequestMaker
+from langchain_gemma_jax.engine.base.draft_sources import SOURCES
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.conversations.prefix_index import PrefixIndex
+from langchain_gemma_jax.engine.drafting.model_drafts import ModelDrafts
 from tests.chat.scripted import ScriptedEngine
 from tests.counted import copied
 from tests.dialects.vocabulary import tokenizer
@@ -136,7 +138,7 @@ def test_the_ids_of_a_prompt_are_copied_twice():
     encoder = SimpleNamespace(encode_text=lambda _: ids, control_id=lambda _: None)
     rendered = RenderedPrompt((PromptPiece("a"),))
     known = SimpleNamespace(
-        served=engine.served, files=object(), drafts=True, ladders=SimpleNamespace(draft=7),
+        served=engine.served, files=object(), drafts=ModelDrafts(SOURCES, 7),
         grammars=SimpleNamespace(begin=lambda *_: (None, ())),
     )  # fmt: skip
     maker, made = RequestMaker(), []

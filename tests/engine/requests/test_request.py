@@ -205,10 +205,10 @@ def test_a_draft_ends_where_the_answer_does(engine_of, tiny_model, rng):
 def test_drafts_that_are_never_right_are_given_up(engine_of, tiny_model, rng):
     engine = engine_of(drafts=True)
     served = engine.serve(tiny_model)
-    dice = Sampling(logit_bias=dict.fromkeys((261, 262, 263), 100.0), temperature=3.0, seed=5, ignore_eos=True)
+    dice = Sampling(logit_bias=dict.fromkeys(range(261, 266), 100.0), temperature=3.0, seed=5, ignore_eos=True)
     done = engine.submit(served, text(rng, 3), dice).result()
     assert done.generated_tokens == CONTEXT - 3
-    assert 21 <= done.drafted_tokens < 60
+    assert 1 <= done.drafted_tokens < 60
     asked_not_to = Sampling(logit_bias={261: 100.0}, ignore_eos=True, drafts=False)
     assert engine.submit(served, text(rng, 3), asked_not_to).result().drafted_tokens == 0
 

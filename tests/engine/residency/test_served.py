@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from langchain_gemma_jax.engine.base.draft_sources import SOURCES
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
@@ -15,7 +16,7 @@ from langchain_gemma_jax.engine.residency.served import (
     KERNEL_CHUNKS,
     LOOP_STEPS,
     Served,
-    drafts_pay,
+    draft_sources,
     ladders_for,
     loop_steps,
     stop_ids,
@@ -79,11 +80,13 @@ def test_the_loop_is_for_accelerators():
 
 def test_drafts_are_for_where_rows_are_cheap():
     each = Recipe(dtype="float32")
-    assert drafts_pay(Settings(drafts=True), each) is True
-    assert drafts_pay(Settings(drafts=False), each) is False
+    assert draft_sources(Settings(drafts=True), each) == SOURCES
+    assert draft_sources(Settings(drafts=False), each) == ()
+    assert draft_sources(Settings(drafts=("prompt",)), each) == ("prompt",)
+    assert draft_sources(Settings(), each) == SOURCES
     slow = replace(each, embed=replace(each.embed, few_rows=Form.EACH_ROW))
-    assert drafts_pay(Settings(), slow) is False
-    assert drafts_pay(Settings(drafts=True), slow) is True
+    assert draft_sources(Settings(), slow) == ()
+    assert draft_sources(Settings(drafts=True), slow) == SOURCES
 
 
 def test_two_services_of_one_model_are_not_the_same(tiny_model):

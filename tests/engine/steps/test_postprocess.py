@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.draft_lookup import DraftLookup
+from langchain_gemma_jax.engine.drafting.drafter import Drafter
+from langchain_gemma_jax.engine.drafting.prompt_lookup import PromptLookup
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, RequestSpec, TokenLogprobs
 from langchain_gemma_jax.engine.steps import postprocess
@@ -112,9 +113,20 @@ def test_the_moment_of_the_first_token_is_kept():
 # Drafts
 
 
+class Flat:
+    """A pass of any rows costs what one costs."""
+
+    def of(self, rows):
+        return 1.0
+
+
+def drafter(most):
+    return Drafter({"prompt": PromptLookup()}, most, Flat())
+
+
 def drafting(repeated, room):
     one = request(max_tokens=room + len(repeated))
-    one.lookup = DraftLookup(limit=7)
+    one.drafter = drafter(7)
     postprocess.accept(one, tokens(repeated))
     postprocess.draft(one)
     return one
@@ -132,7 +144,7 @@ def test_a_draft_is_forgotten_when_nothing_is_repeated_any_more():
     assert one.progress.draft == ()
 
 
-def test_without_a_lookup_nothing_is_drafted():
+def test_without_a_drafter_nothing_is_drafted():
     one = request()
     postprocess.draft(one)
     assert one.progress.draft == ()
@@ -149,7 +161,7 @@ def test_what_nobody_streams_is_not_delivered_piece_by_piece():
 
 def test_of_a_draft_a_grammar_lets_the_legal_part_be_checked():
     one = request()
-    one.lookup = DraftLookup(limit=4)
+    one.drafter = drafter(4)
     one.progress.context += tokens("ABCDEFGABC")
     one.constraint = SimpleNamespace(allowed=None, legal=lambda draft: draft[:2])
     postprocess.draft(one)

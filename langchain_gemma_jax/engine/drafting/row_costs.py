@@ -1,0 +1,63 @@
+"""``RowCosts``: what checking several tokens at once costs, beside generating one, as a model's own work shows it."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from statistics import median
+
+
+class RowCosts:
+    """The measured cost of passes through a model, by their rows: the newest token and the drafted ones.
+
+        >>> costs = RowCosts()
+        >>> round(costs.of(8), 2)  # not measured yet
+        2.4
+        >>> for _ in range(3):
+        ...     costs.note(1, 0.010)
+        ...     costs.note(8, 0.016)
+        >>> costs.of(8), round(costs.of(4), 2)
+        (1.6, 1.26)
+
+    The cost of one row is 1. The median of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a pass beside
+    which the machine did something else changes nothing. Nor do some of them: fewer rows cost at most what more rows
+    do. What lies between measured numbers of rows is interpolated.
+    """
+
+    KEPT = 15
+    ENOUGH = 3
+    EACH_ROW = 0.2  # of a pass of one row, for each further one: a guess, until it is measured
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, deque[float]] = {}
+        self._known: dict[int, float] = {}  # by rows: the measured cost; empty until one row was measured
+        self._costs: dict[int, float] = {}  # all that were asked for, since the last pass
+
+    def note(self, rows: int, seconds: float) -> None:
+        """Note the seconds of a pass, from the result before it to its own."""
+        self._seconds.setdefault(rows, deque(maxlen=self.KEPT)).append(seconds)
+        medians = {rows: median(each) for rows, each in self._seconds.items() if len(each) >= self.ENOUGH}
+        one = medians.get(1, 0.0)
+        self._known, self._costs = {}, {}
+        least = inf
+        for each in sorted(medians, reverse=True) if one > 0 else ():
+            least = self._known[each] = max(1.0, min(least, medians[each] / one))
+
+    def of(self, rows: int) -> float:
+        """Return the cost of a pass of so many rows, as a multiple of one of a single row."""
+        found = self._costs.get(rows)
+        if found is None:
+            found = self._costs[rows] = self._reckoned(rows)
+        return found
+
+    def _reckoned(self, rows: int) -> float:
+        if rows in self._known:
+            return self._known[rows]
+        below = max((each for each in self._known if each < rows), default=1)
+        above = min((each for each in self._known if each > rows), default=None)
+        start = self._known.get(below, 1.0)
+        if above is None:
+            # As steep as up to there; where nothing is measured, as guessed.
+            steep = (start - 1) / (below - 1) if below > 1 else self.EACH_ROW
+            return start + steep * (rows - below)
+        return start + (self._known[above] - start) * (rows - below) / (above - below)
