@@ -12,6 +12,7 @@ from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
+from langchain_gemma_jax.models.mapped.array_file import ArrayFile, ArrayPlaces
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 from langchain_gemma_jax.models.seams.recipe import Recipe
@@ -63,9 +64,12 @@ class Around(Opened):
     def why_not(self, devices: int) -> str | None:
         return self._opened.why_not(devices)
 
-    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+    def places(self, plan: LoadPlan) -> ArrayPlaces | None:
+        return self._opened.places(plan)
+
+    def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
         self._around.reading(plan)
-        params = self._opened.read(plan, advance)
+        params = self._opened.read(plan, advance, mapped)
         self._around.done(params)
         return params
 
@@ -102,7 +106,7 @@ class Given(Opened):
     def why_not(self, devices: int) -> str | None:
         return None
 
-    def read(self, plan: LoadPlan, advance: Advance) -> Params:
+    def read(self, plan: LoadPlan, advance: Advance, mapped: ArrayFile | None = None) -> Params:
         return self._of.make().params
 
     def close(self) -> None:
