@@ -36,7 +36,7 @@ def test_whole_conversations_are_the_same_and_a_second_process_compiles_nothing(
             assert found[one][fact] == found[other][fact]
         assert found[other]["evicted"] == found[other]["restored"] == 1
         assert found[other]["reused"] > 100
-        assert found[one]["misses"] == found[other]["misses"] > 5  # no place takes another's programs
+        assert min(found[one]["misses"], found[other]["misses"]) > 5  # no place takes another's programs
     assert found["halves talk"]["accepted"] > 0
     again = start(tiny_folder, tmp_path / "programs", "packed halves talk")["packed halves talk"]
     assert (again["misses"], again["said"]) == (0, found["packed halves talk"]["said"])

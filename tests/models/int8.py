@@ -42,8 +42,10 @@ class Int8Storage(Storage):
     """Every matrix as an ``Int8``."""
 
     def abstract(self, path: Path, dense: ArraySpec) -> Int8:
-        values = ArraySpec(dense.shape, "int8", axes=dense.axes)
-        return Int8(values, ArraySpec(dense.shape[:-1], "float32", axes=dense.axes[:-1]), dense.dtype)
+        values = ArraySpec(dense.shape, "int8", axes=dense.axes, along=dense.along, sections=dense.sections)
+        of_outputs = dense.sections if dense.along < len(dense.shape) - 1 else ()
+        scales = ArraySpec(dense.shape[:-1], "float32", axes=dense.axes[:-1], along=dense.along, sections=of_outputs)
+        return Int8(values, scales, dense.dtype)
 
     def pack(self, path: Path, dense: ArraySpec, array: np.ndarray) -> Int8:
         logical = (array.swapaxes(-1, -2) if dense.transposed else array).astype(np.float32)
