@@ -26,10 +26,11 @@ for dtype in attention.STORED:
     test_attention.try_shapes(dtype, 60, 7, loaded)
     case = attention.made_up(np.random.default_rng(8), dtype)
     for first in (-(2**31), -1, 10**6, 2**31 - 1):
-        at = np.full_like(case.first, first)
+        at = case.places.copy()
+        at[:, 0] = first
         for variant in matrices.variants(loaded):
             for apart in (False, True):
-                attention.attend_by_hand(loaded, variant, replace(case, first=at, split=at), apart=apart)
+                attention.attend_by_hand(loaded, variant, replace(case, places=at), apart=apart)
 for kind in test_products.TARGETS:
     test_products.try_shapes(kind, 25, 7, loaded)
 test_fused_ops.try_shapes(60, 7, loaded)
@@ -46,8 +47,8 @@ class Short(np.ndarray):  # says that it is longer than it is
     shape = property(lambda self: (1, 1, 4000, 64))
 
 loaded = ctypes.CDLL(sys.argv[1])
-one, at = np.ones((1, 1, 300, 64), np.float32), np.array([3999], np.int32)
-case = attention.Case(np.ones((1, 1, 1, 64), np.float32), one.view(Short), one, at, at)
+one, at = np.ones((1, 1, 300, 64), np.float32), np.array([[3999, 1, 0]], np.int32)
+case = attention.Case(np.ones((1, 1, 1, 64), np.float32), one.view(Short), one, at, np.zeros((1, 1), np.int32))
 attention.attend_by_hand(loaded, "portable", case, apart=False)
 print("nothing was seen")
 """
