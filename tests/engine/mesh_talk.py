@@ -81,7 +81,10 @@ def run(
     divided: Model | None = None
     if name == "folder" or name.startswith("gguf "):
         source = folder if name == "folder" else written(folder, name.removeprefix("gguf "))
-        alone, served = load(source, dtype="float32"), engine.load(source, dtype="float32", devices=count)
+        # Kernels, which round activations, run on one device alone: here neither side rounds.
+        exact = {} if name == "folder" else {"activations": "float32"}
+        alone = load(source, dtype="float32", **exact)
+        served = engine.load(source, dtype="float32", devices=count, **exact)
     else:
         alone, divided = made_up(name, folder, None), made_up(name, folder, DeviceMesh(tuple(jax.devices()[:count])))
         served = engine.serve(divided)
