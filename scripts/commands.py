@@ -56,6 +56,7 @@ RULES = (
     Rule(r"python3 -m venv .*"),
     Rule(r"gemma-jax chat.*", given="Hello!\n/quit\n"),
     Rule(r"git diff \| gemma-jax run .*"),
+    Rule(r"echo .* \| gemma-jax run .*"),
     Rule(r"gemma-jax run .*"),
     Rule(r"gemma-jax models"),
     Rule(r"gemma-jax top"),

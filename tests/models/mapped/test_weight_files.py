@@ -119,6 +119,9 @@ def test_the_least_recently_used_go_when_the_budget_is_full(tmp_path):
     for number in range(3):
         path = tmp_path / f"{number}.gguf"
         write(path, CONFIGS["gemma3"], lambda _: "Q8_0", seed=number, tokenizer=small_tokenizer())
+        for name in weight_files.names():  # the time of last use is set once a day
+            kept = weight_files.path / name
+            os.utime(kept, (kept.stat().st_atime - 2 * 86_400, kept.stat().st_mtime))
         if number == 2:
             model_of(tmp_path / "0.gguf", weight_files)  # which was used after the other
             weight_files.most = sum(sizes) + sizes[0] // 2
