@@ -115,15 +115,14 @@ def process(what: str, source: Path, cache: str | None, python: str = sys.execut
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "GEMMA_JAX_"))}
     own = {} if cache is None else {"GEMMA_JAX_CACHE_DIR": cache}
     began = time.clock_gettime(time.CLOCK_MONOTONIC)
-    running = subprocess.Popen(
+    found = Found()
+    with subprocess.Popen(
         [python, str(ROOT / "benchmarks" / "start" / "packed_process.py"), what, str(source)],
         env=kept | own | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    found = Found()
-    try:
+    ) as running:  # its end closes the process's input, which ends it
         for line in running.stdout or ():
             said = json.loads(line)
             found.seconds[said.pop("at")] = said.pop("clock") - began
@@ -133,10 +132,6 @@ def process(what: str, source: Path, cache: str | None, python: str = sys.execut
         else:
             raise RuntimeError(f"{what}: the process ended with {running.wait()} before it had measured its memory")
         yield found
-    finally:
-        if running.stdin:
-            running.stdin.close()
-        running.wait()
 
 
 def table(found: Mapping[str, Sequence[Found]]) -> Iterator[str]:
