@@ -29,6 +29,9 @@ class LiteRt:
             "computes with": "a copy in its own format",
         }
 
+    def prepared(self, prompt: Sequence[int]) -> Sequence[int]:
+        return prompt
+
     def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
         raise NotImplementedError(
             f"{len(prompt)} ids, {tokens} tokens: no file that it opens was at hand to drive it with."

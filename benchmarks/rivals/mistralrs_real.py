@@ -1,11 +1,13 @@
 """mistral.rs on a file, through its Python package, which takes texts alone.
 
 Driven as its pages have it for a CPU: its own threads, kept to the job's cores, a float16 cache, no paged attention, no
-kept beginnings. It computes with the file's own weights.
+kept beginnings. It computes with the file's own weights. It cuts a text into more tokens than we do, so a
+prompt is the beginning of the text that is as long by its own count.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +18,7 @@ import mistralrs
 from benchmarks.rivals.whole_answers import serve_answers
 from benchmarks.running.serve import Answer, Job
 
-CLOSE = 0.05  # a prompt that becomes text and ids again may differ by this share of its tokens
+CLOSE = 0.05  # the share of a prompt's tokens that it may read more or less
 
 
 class MistralRs:
@@ -40,15 +42,25 @@ class MistralRs:
             "computes with": "the file's own weights",
         }
 
-    def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
-        """Stand-ins for the answer's ids, one for each token that it says it made: it gives texts."""
+    def prepared(self, prompt: Sequence[int]) -> str:
+        """The prompt's text, as far as it is so many tokens to it."""
         text = "".join(self._pieces[token] for token in prompt[1:]).replace("▁", " ")
+        most = bisect_right(
+            range(len(text)),
+            len(prompt),
+            key=lambda end: len(self._runner.tokenize_text(text[:end], add_special_tokens=True, enable_thinking=None)),
+        )
+        self._wanted = len(prompt)
+        return text[:most]
+
+    def answer(self, prompt: str, tokens: int) -> Sequence[int]:
+        """Stand-ins for the answer's ids, one for each token that it says it made: it gives texts."""
         asked = mistralrs.CompletionRequest(
-            model="default", prompt=text, max_tokens=tokens, temperature=0.0, top_k=1, best_of=1
+            model="default", prompt=prompt, max_tokens=tokens, temperature=0.0, top_k=1, best_of=1
         )
         usage = self._runner.send_completion_request(asked).usage
-        if abs(usage.prompt_tokens - len(prompt)) > CLOSE * len(prompt):
-            raise RuntimeError(f"Expected it to read some {len(prompt)} tokens, found {usage.prompt_tokens}.")
+        if abs(usage.prompt_tokens - self._wanted) > CLOSE * self._wanted:
+            raise RuntimeError(f"Expected it to read some {self._wanted} tokens, found {usage.prompt_tokens}.")
         return [-1] * usage.completion_tokens
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
@@ -29,10 +30,12 @@ class OpenVino:
             "computes with": "the file's weights as its reader lays them out",
         }
 
-    def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
+    def prepared(self, prompt: Sequence[int]) -> Any:
         ids = openvino.Tensor(np.array([prompt], np.int64))
-        given = openvino_genai.TokenizedInputs(ids, openvino.Tensor(np.ones_like(ids.data)))
-        found = self._pipeline.generate(given, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
+        return openvino_genai.TokenizedInputs(ids, openvino.Tensor(np.ones_like(ids.data)))
+
+    def answer(self, prompt: Any, tokens: int) -> Sequence[int]:
+        found = self._pipeline.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
         return list(found.tokens[0])
 
 

@@ -38,9 +38,12 @@ class Vllm:
             "computes with": "a copy in bfloat16",
         }
 
-    def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
+    def prepared(self, prompt: Sequence[int]) -> dict[str, list[int]]:
+        return {"prompt_token_ids": list(prompt)}
+
+    def answer(self, prompt: dict[str, list[int]], tokens: int) -> Sequence[int]:
         how = vllm.SamplingParams(max_tokens=tokens, temperature=0, ignore_eos=True, detokenize=False)
-        (found,) = self._engine.generate([{"prompt_token_ids": list(prompt)}], how, use_tqdm=False)
+        (found,) = self._engine.generate([prompt], how, use_tqdm=False)
         return list(found.outputs[0].token_ids)
 
 

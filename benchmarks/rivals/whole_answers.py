@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from benchmarks.running.serve import Answer, Job, serve
 from benchmarks.work.workload import DECODE, LONG_PROMPT, PROMPT, READS
@@ -22,8 +22,11 @@ class Answering(Protocol):
     facts: Answer
     """Versions, how it is driven, and what it computes with."""
 
-    def answer(self, prompt: Sequence[int], tokens: int) -> Sequence[int]:
-        """The answer's ids, as many as asked for."""
+    def prepared(self, prompt: Sequence[int]) -> Any:
+        """The prompt as the engine takes it. Not timed."""
+
+    def answer(self, prompt: Any, tokens: int) -> Sequence[int]:
+        """The answer's ids, as many as asked for, behind a prompt that was prepared."""
 
 
 def serve_answers(make: Callable[[Job], Answering]) -> None:
@@ -33,7 +36,7 @@ def serve_answers(make: Callable[[Job], Answering]) -> None:
         text: list[int] = json.loads(Path(job.prompt).read_text())
         made, prompts = make(job), unlike(text)
         for length in (LONG_PROMPT, PROMPT):
-            asked(made, next(prompts)[:length], 2)
+            timed(made, next(prompts)[:length], 2)
         return made.facts, lambda: time_answers(made, prompts)
 
     serve(start)
@@ -50,28 +53,27 @@ def unlike(text: Sequence[int]) -> Iterator[list[int]]:
 def time_answers(engine: Answering, prompts: Iterator[list[int]]) -> Answer:
     """Seconds for each read and for one token behind the first, and the tokens of the last answer."""
     prefill: dict[str, list[float]] = {}
-    tokens: list[int] = []
-    behind = 0.0
     for length in (LONG_PROMPT, PROMPT):
         for _ in range(READS):
-            took, _found = timed(engine, next(prompts)[:length], 1)
+            took, _ = timed(engine, next(prompts)[:length], 1)
             prefill.setdefault(str(length), []).append(took)
     one, _ = timed(engine, next(prompts)[:PROMPT], 1)
-    whole, tokens = timed(engine, next(prompts)[:PROMPT], 1 + DECODE)
-    behind = max(whole - one, 1e-9) / DECODE
+    both, tokens = timed(engine, next(prompts)[:PROMPT], 1 + DECODE)
+    behind = max(both - one, 1e-9) / DECODE
     return {"prefill": prefill, "decode": behind, "tokens": tokens}
 
 
 def timed(engine: Answering, prompt: Sequence[int], tokens: int) -> tuple[float, list[int]]:
     """Seconds of an answer, and its ids."""
+    given = engine.prepared(prompt)
     began = time.perf_counter()
-    found = asked(engine, prompt, tokens)
-    return time.perf_counter() - began, found
+    found = list(engine.answer(given, tokens))
+    took = time.perf_counter() - began
+    return took, whole(found, prompt, tokens)
 
 
-def asked(engine: Answering, prompt: Sequence[int], tokens: int) -> list[int]:
+def whole(found: list[int], prompt: Sequence[int], tokens: int) -> list[int]:
     """The answer, which has to be as long as was asked for: a shorter one would look fast."""
-    found = list(engine.answer(prompt, tokens))
     if len(found) != tokens:
         raise RuntimeError(f"Expected an answer of {tokens} tokens behind {len(prompt)}, found {len(found)}.")
     return found

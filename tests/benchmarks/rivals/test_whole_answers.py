@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from benchmarks.rivals import whole_answers
-from benchmarks.rivals.whole_answers import asked, time_answers, unlike
+from benchmarks.rivals.whole_answers import time_answers, timed, unlike
 from benchmarks.work.workload import DECODE, LONG_PROMPT, PROMPT, READS
 
 TEXT = [2, *range(1000, 3000)]
@@ -18,6 +18,10 @@ class Counting:
 
     def __init__(self):
         self.prompts, self.now = [], 0.0
+
+    def prepared(self, prompt):
+        self.now += 1000  # which is not timed
+        return prompt
 
     def answer(self, prompt, tokens):
         self.prompts.append(tuple(prompt))
@@ -44,8 +48,11 @@ def test_a_short_answer_is_an_error_and_not_fast():
     class Short:
         facts = {}  # noqa: RUF012
 
+        def prepared(self, prompt):
+            return prompt
+
         def answer(self, prompt, tokens):
             return [1]
 
     with pytest.raises(RuntimeError, match="Expected an answer of 33 tokens behind 3, found 1"):
-        asked(Short(), [2, 3, 4], 33)
+        timed(Short(), [2, 3, 4], 33)
