@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from statistics import median
 
 
 class RowCosts:
@@ -19,9 +18,10 @@ class RowCosts:
         >>> costs.of(8), round(costs.of(4), 2)
         (1.6, 1.26)
 
-    The cost of one row is 1. The median of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a pass beside
-    which the machine did something else changes nothing. Nor do some of them: fewer rows cost at most what more rows
-    do. What lies between measured numbers of rows is interpolated.
+    The cost of one row is 1. The second shortest of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a
+    program's first runs take longer, and so do passes beside which the machine does something else. Fewer rows cost at
+    most what more rows do, and no number of rows more than as many passes of one. What lies between measured numbers of
+    rows is interpolated.
     """
 
     KEPT = 15
@@ -36,18 +36,18 @@ class RowCosts:
     def note(self, rows: int, seconds: float) -> None:
         """Note the seconds of a pass, from the result before it to its own."""
         self._seconds.setdefault(rows, deque(maxlen=self.KEPT)).append(seconds)
-        medians = {rows: median(each) for rows, each in self._seconds.items() if len(each) >= self.ENOUGH}
-        one = medians.get(1, 0.0)
+        found = {rows: sorted(each)[1] for rows, each in self._seconds.items() if len(each) >= self.ENOUGH}
+        one = found.get(1, 0.0)
         self._known, self._costs = {}, {}
         least = inf
-        for each in sorted(medians, reverse=True) if one > 0 else ():
-            least = self._known[each] = max(1.0, min(least, medians[each] / one))
+        for each in sorted(found, reverse=True) if one > 0 else ():
+            least = self._known[each] = max(1.0, min(least, found[each] / one, float(each)))
 
     def of(self, rows: int) -> float:
         """Return the cost of a pass of so many rows, as a multiple of one of a single row."""
         found = self._costs.get(rows)
         if found is None:
-            found = self._costs[rows] = self._reckoned(rows)
+            found = self._costs[rows] = min(float(rows), self._reckoned(rows))
         return found
 
     def _reckoned(self, rows: int) -> float:
