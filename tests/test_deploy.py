@@ -369,7 +369,7 @@ def test_the_image_is_pinned_and_is_of_no_root():
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux on x86 has these classes")
 def test_the_image_is_warm(tmp_path):
-    """What it runs, run here: a later process compiles nothing."""
+    """Run the image's own command here: a later process compiles nothing."""
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor is of no class")
     words = [line.split(maxsplit=1) for line in _lines_of_the_image()]

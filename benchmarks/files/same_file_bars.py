@@ -93,7 +93,7 @@ def _beside(
     find: Callable[[Figures], float],
     unit: str,
 ) -> Row:
-    """Beside the best rival that did this work. One that failed is none that was beaten: the engines' table has it."""
+    """Compare with the best rival that did this work. One that failed was not beaten: the engines' table has it."""
     said = f"≥ {bar:g} ×"
     did = {name: each for name, each in rivals.items() if each.measured and (unit != "s" or talked(each))}
     if (missing := _missing(work, label, said, (OURS, ours))) is not None:

@@ -30,7 +30,7 @@ Mark = Callable[..., None]
 
 
 def ours(mark: Mark, file: str) -> None:
-    """This package, with its defaults."""
+    """Run this package, with its defaults."""
     import jax  # noqa: F401
     import langchain_core  # noqa: F401
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,16 +40,15 @@ class Speller:
             raise ValueError(
                 f"expected an end, a score and a kind for each piece, found {len(ends)}, {len(scores)}, {len(kinds)}"
             )
-        self._kept = (pieces, _packed(ends), _packed(scores), _packed(kinds), _packed(of_bytes))
-        text, *arrays = self._kept
+        arrays = [np.ascontiguousarray(array) for array in (ends, scores, kinds, of_bytes)]
         made = code.gemma_jax_speller
         made.restype = ctypes.c_void_p
         addresses = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-        handle = made(text, *addresses[:3], ctypes.c_int32(len(ends)), addresses[3])
+        handle = made(pieces, *addresses[:3], ctypes.c_int32(len(ends)), addresses[3])
         if not handle:
             raise MemoryError("there is no memory for the table of a vocabulary")
         self._handle = ctypes.c_void_p(handle)
-        self._ends = weakref.finalize(self, _end, code, self._handle, self._kept)
+        self._ends = weakref.finalize(self, _end, code, self._handle, (pieces, arrays))
         self._ends.atexit = False  # other threads may still spell then
         if (again := code.gemma_jax_speller_again(self._handle)) >= 0:
             raise ValueError(f"expected each piece once, found the piece {again} again")
@@ -77,10 +75,6 @@ def speller(
     """Return a speller, as its class describes. None: the kernels do not run here."""
     code = kernels().code
     return None if code is None else Speller(code, pieces, ends, scores, kinds, of_bytes)
-
-
-def _packed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(array)
 
 
 def _end(code: ctypes.CDLL, handle: ctypes.c_void_p, kept: object) -> None:

@@ -105,11 +105,9 @@ def _ls_weights() -> int:
 
 
 def _any_weights() -> bool:
-    """Return True if there is a folder of weights; else print that there is none, and do not make it."""
-    if weights_folder().is_dir():
-        return True
-    say(f"{weights_folder()}: no weights are kept. A model of 32 MiB or more has a file once a CPU has loaded it.")
-    return False
+    return _exists(
+        weights_folder(), "no weights are kept. A model of 32 MiB or more has a file once a CPU has loaded it."
+    )
 
 
 def _weights() -> WeightFiles:
@@ -119,11 +117,14 @@ def _weights() -> WeightFiles:
 
 
 def _any_prefixes() -> bool:
-    """Return True if there is a folder of prefixes; else print that there is none, and do not make it."""
-    if prefix_folder().is_dir():
-        return True
-    say(f"{prefix_folder()}: no prefixes are kept. configure(prefix_store=...) keeps some.")
-    return False
+    return _exists(prefix_folder(), "no prefixes are kept. configure(prefix_store=...) keeps some.")
+
+
+def _exists(folder: Path, otherwise: str) -> bool:
+    """Return True if there is a folder; else print what that means, and do not make it."""
+    if not folder.is_dir():
+        say(f"{folder}: {otherwise}")
+    return folder.is_dir()
 
 
 def _prefixes() -> PrefixFolder:

@@ -1,6 +1,6 @@
 """The folder of weight files: one for each model and way to store it, within a budget of disk.
 
-Nothing here raises because of what is on the disk, or is not: then the weights are read as usual, and ``reason`` says
+Nothing here raises because of what is on the disk, or is not: then the weights are read as usual, and the answer says
 why. A file gets its name once all of its bytes are on the disk, so a power cut leaves no file with missing pages.
 """
 
@@ -83,6 +83,14 @@ class WeightFiles:
     def counts(self) -> WeightCounts:
         return self._files.counts
 
+    def refuses(self, places: ArrayPlaces) -> str | None:
+        """Return why arrays of this size have no file. None: they may have one."""
+        if places.size < self.least:
+            return f"they are less than {self.least >> 20} MiB"
+        if places.size > self.most:
+            return f"they are more than the {self.most >> 20} MiB that may be kept"
+        return None
+
     def open(self, name: str, origin: Origin, places: ArrayPlaces) -> ArrayFile | Draft | str:
         """Map the file of this name, or begin it.
 
@@ -94,8 +102,6 @@ class WeightFiles:
         Returns:
             The mapped arrays; or a draft, whose arrays have to be filled; or the reason why there is neither.
         """
-        if places.size < self.least:
-            return f"they are less than {self.least >> 20} MiB"
         folder = self._files.folder()
         if folder is None:
             return f"{self.path} cannot be used"
@@ -110,14 +116,13 @@ class WeightFiles:
             claim = take(folder, name + CLAIM, PATIENCE)
             if claim is None:
                 return "another process has been writing them for a minute"
+            made: ArrayFile | Draft | str | None = None
             try:
-                if (found := self._find(file, origin, places)) is not None:
+                made = self._find(file, origin, places) or self._begin(folder, name, claim, origin, places)
+                return made
+            finally:
+                if not isinstance(made, Draft):  # which holds the claim until the file has its name
                     give_back(folder, name + CLAIM, claim)
-                    return found
-                return self._begin(folder, name, claim, origin, places)
-            except BaseException:
-                give_back(folder, name + CLAIM, claim)
-                raise
         except OSError as error:
             return f"{self.path}: {error.strerror or error}"
 
@@ -170,17 +175,11 @@ class WeightFiles:
             self._files.mark_used(file)
 
     def _begin(self, folder: Folder, name: str, claim: Hold, origin: Origin, places: ArrayPlaces) -> Draft | str:
-        room = shutil.disk_usage(folder.path).free
-        if places.size > self.most:
-            give_back(folder, name + CLAIM, claim)
-            return f"they are more than the {self.most >> 20} MiB that may be kept"
         self._sweep(folder, places.size)
+        room = shutil.disk_usage(folder.path).free
         if 2 * places.size > room:
-            give_back(folder, name + CLAIM, claim)
             return f"{self.path} has {room >> 20} MiB left, and they would take more than half of it"
-        fd = folder.open(
-            ".", os.O_RDWR | getattr(os, "O_TMPFILE", os.O_EXCL)
-        )  # without a name: a killed process leaves none
+        fd = folder.open(".", os.O_RDWR | os.O_TMPFILE)  # without a name: a killed process leaves none
         try:
             os.fchmod(fd, 0o600)
             arrays = ArrayFile(fd, places, filled=False)
@@ -224,12 +223,13 @@ class Draft:
         self._files, self._folder, self._name = files, folder, name
         self._claim, self._fd, self._origin = claim, fd, origin
 
-    def keep(self, label: str) -> threading.Thread:
+    def keep(self, label: str) -> None:
         """Name the file once it is on the disk: a thread waits for that. ``label`` says for people what it is."""
         self.arrays.seal()
-        thread = threading.Thread(target=self._finish, args=[label], name="gemma-jax-weights", daemon=True)
-        thread.start()
-        return thread
+        try:
+            threading.Thread(target=self._finish, args=[label], name="gemma-jax-weights", daemon=True).start()
+        except RuntimeError:  # the system has no more threads, or Python is about to end: the arrays are there
+            self.drop()
 
     def drop(self) -> None:
         """Leave the file without a name, so that the system deletes it with the last array in it."""

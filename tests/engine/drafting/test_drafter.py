@@ -1,4 +1,4 @@
-"""When a request drafts, from which source, and when it stops and tries again."""
+"""A request drafts from the source that pays, stops when none does, and tries again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def said(rng, count, letters=4):
 
 
 def longest(answers, context):
-    """How long an end of the context was said and went on, of the lengths that are told apart."""
+    """The longest end of the context that was said and went on, of the lengths that are told apart."""
     ends = [length for length in PastAnswers.MATCHES if length <= len(context)]
     for length in ends:
         wanted = context[-length:]

@@ -1,4 +1,4 @@
-"""What a pass of several rows costs, from times that are given: no clock is asked."""
+"""Costs of passes of several rows follow from the times that are given: no clock is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_pass_is_cheaper_than_one_of_a_row():
 
 
 def test_fewer_rows_cost_at_most_what_more_rows_do():
-    """What was measured rarely, while the machine was busy, does not stay dear for ever."""
+    """Rows that were measured rarely, while the machine was busy, do not stay dear for ever."""
     costs = measured({1: 10.0, 2: 12.0, 5: 40.0, 8: 15.0})
     assert [costs.of(rows) for rows in (1, 2, 5, 8)] == pytest.approx([1.0, 1.2, 1.5, 1.5])
     for seed in range(20):

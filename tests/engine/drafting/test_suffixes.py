@@ -12,7 +12,7 @@ SEEDS = range(20)
 
 
 def test_following_gives_what_a_search_gives():
-    """With tokens that do not repeat there is one place, and it is followed as long as the text goes on like it."""
+    """Tokens that do not repeat have one place, which is followed as long as the text goes on like it."""
     for seed in SEEDS:
         rng = random.Random(seed)
         past = PastAnswers()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from dataclasses import replace
 
 import jax
 import pytest
 
+from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import DTYPES, HowToLoad
 from langchain_gemma_jax.models.loading import map_weights as map_weights_module
 from langchain_gemma_jax.models.loading.map_weights import map_weights
@@ -74,6 +76,26 @@ def test_a_copy_with_other_times_is_the_same_model(packed_file, weight_files, mo
     assert weight_files.counts.mapped == 1
     assert same(arrays(again), plain)
     assert weight_files.counts.written == 1
+
+
+def test_a_model_that_is_replaced_while_its_file_is_named_is_not_taken_for_it(packed_file, weight_files, monkeypatch):
+    """Else the old arrays would have the new model's digest."""
+    usual, went = Unchanged.digest, threading.Event()
+
+    def slow(files):
+        if not went.is_set():
+            write(packed_file, CONFIGS["gemma3"], lambda _: "Q8_0", seed=9, tokenizer=small_tokenizer())
+        found = usual(files)
+        went.set()
+        return found
+
+    monkeypatch.setattr(Unchanged, "digest", slow)
+    model_of(packed_file, weight_files)
+    assert went.wait(300)
+    other = model_of(packed_file, weight_files)
+    assert same(arrays(other), arrays(model_of(packed_file, None)))
+    until_kept(weight_files)
+    assert weight_files.counts.mapped == 0
 
 
 def test_code_that_lays_arrays_out_in_another_way_reads_anew(packed_file, weight_files, monkeypatch):
