@@ -30,13 +30,18 @@ class RowCosts:
 
     def __init__(self) -> None:
         self._seconds: dict[int, deque[float]] = {}
+        self._measured: dict[int, float] = {}  # by rows: seconds
         self._known: dict[int, float] = {}  # by rows: the measured cost; empty until one row was measured
         self._costs: dict[int, float] = {}  # all that were asked for, since the last pass
 
     def note(self, rows: int, seconds: float) -> None:
         """Note the seconds of a pass, from the result before it to its own."""
-        self._seconds.setdefault(rows, deque(maxlen=self.KEPT)).append(seconds)
-        found = {rows: sorted(each)[1] for rows, each in self._seconds.items() if len(each) >= self.ENOUGH}
+        latest = self._seconds.setdefault(rows, deque(maxlen=self.KEPT))
+        latest.append(seconds)
+        if len(latest) < self.ENOUGH:
+            return
+        found = self._measured
+        found[rows] = sorted(latest)[1]
         one = found.get(1, 0.0)
         self._known, self._costs = {}, {}
         least = inf

@@ -10,7 +10,6 @@ from langchain_gemma_jax.models.hub.progress import loading_bar
 from langchain_gemma_jax.models.loading.map_weights import map_weights
 from langchain_gemma_jax.models.loading.model import Model, ReadFrom
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
-from langchain_gemma_jax.models.mapped.array_file import ArrayFile
 from langchain_gemma_jax.models.mapped.weight_files import Draft, WeightFiles
 from langchain_gemma_jax.models.seams.params import Params, leaves
 from langchain_gemma_jax.models.seams.weights import total_bytes
@@ -65,8 +64,14 @@ def _params(
 ) -> tuple[Params, str]:
     """Return the weights, and the reason why they are not mapped."""
     found = map_weights(opened, plan, weight_files)
-    draft = found if isinstance(found, Draft) else None
-    mapped = found.arrays if isinstance(found, Draft) else found if isinstance(found, ArrayFile) else None
+    draft, mapped, why = None, None, ""
+    match found:
+        case str():
+            why = found
+        case Draft():
+            draft, mapped = found, found.arrays
+        case _:
+            mapped = found
     try:
         with loading_bar(plan.name, total_bytes(plan.architecture.abstract(plan.recipe)), progress=progress) as advance:
             params = read_unchanged(lambda: opened.read(plan, advance, mapped), plan.files)
@@ -76,7 +81,7 @@ def _params(
         raise
     if draft is not None:
         draft.keep(plan.name)
-    return params, found if isinstance(found, str) else ""
+    return params, why
 
 
 def read_unchanged(reading: Callable[[], Params], files: Unchanged) -> Params:

@@ -71,3 +71,21 @@ def test_few_measurements_do_not_count_yet_and_old_ones_no_more():
 def test_the_examples_are_true():
     found = doctest.testmod(row_costs)
     assert (found.failed, found.attempted > 3) == (0, True)
+
+
+def test_first_runs_of_a_program_do_not_make_rows_dear():
+    costs = RowCosts()
+    for seconds in (0.010, 0.010, 0.010):
+        costs.note(1, seconds)
+    for seconds in (0.500, 0.400, 0.300, 0.016, 0.015):  # the first ones plan what the later ones run
+        costs.note(8, seconds)
+    assert costs.of(8) == pytest.approx(1.6)
+
+
+def test_rows_cost_at_most_what_as_many_passes_do():
+    costs = RowCosts()
+    for _ in range(RowCosts.ENOUGH):
+        costs.note(1, 0.010)
+        costs.note(2, 0.0274)
+    assert costs.of(2) == 2
+    assert all(costs.of(rows) <= rows for rows in range(1, 17))
