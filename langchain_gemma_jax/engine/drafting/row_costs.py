@@ -52,7 +52,7 @@ class RowCosts:
         """Return the cost of a pass of so many rows, as a multiple of one of a single row."""
         found = self._costs.get(rows)
         if found is None:
-            found = self._costs[rows] = min(float(rows), self._reckoned(rows))
+            found = self._costs[rows] = self._reckoned(rows)
         return found
 
     def _reckoned(self, rows: int) -> float:
