@@ -8,7 +8,7 @@ VERSIONS := 3.11 3.12 3.13
 # begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
-.PHONY: help setup demo test test-all test-training lint format docs docs-serve ecosystem parity real bench bench-forward bench-files bench-real bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak build wheels
+.PHONY: help setup demo test test-all test-device test-training lint format docs docs-serve ecosystem parity real bench bench-forward bench-files bench-real bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak build wheels
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ test-all: ## run the long ones too, on each Python that is supported: make test-
 	    echo "Python $$version:"; \
 	    $$folder/bin/python -m pytest $(SPREAD) $(ARGS); \
 	done
+
+test-device: setup ## run what has to pass on a GPU or TPU, on the one that is here, in one process (JAX_PLATFORMS=tpu for a TPU)
+	JAX_PLATFORMS=$(if $(JAX_PLATFORMS),$(JAX_PLATFORMS),cuda,cpu) $(PY) -m pytest -n0 -m "device and not slow" $(ARGS)
 
 test-training: setup ## run the tests of training/
 	$(PY) -m pytest $(SPREAD) training/tests $(ARGS)

@@ -1,6 +1,6 @@
 """Run the benchmarks one after the other, and show every bar in one table.
 
-    make bench                                    what most bars are about: a quarter to half an hour
+    make bench                                    what most bars are about: half an hour
     make bench BENCH=quick                        the most telling part, some four minutes
     make bench BENCH=full                         everything: more files, and float32 beside bfloat16
     make bench ARGS="--compare build/bench/results.json"   what became worse since that run
@@ -29,10 +29,11 @@ from benchmarks.running.bars import Row
 from benchmarks.running.contenders import FOLDER, ROOT, say
 from benchmarks.running.earlier_run import is_worse, moved, the_same_bar
 from benchmarks.running.machine import Others, machine
-from benchmarks.running.page import SUITE, replace_block
-from benchmarks.running.release_report import ReportError, release_numbers, write_report
+from benchmarks.running.page import WINS, replace_block
+from benchmarks.running.release_report import ReportError, release_numbers, reported, write_report
 from benchmarks.running.report import bars_table, bullets, sections
 from benchmarks.running.suite_plot import draw
+from benchmarks.running.who_wins import who_wins
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS, PLOT = FOLDER / "results.json", FOLDER / "results.svg"
@@ -60,7 +61,7 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "files": Part(
         "files/same_file.py",
-        ("--quick", "--files", "270M Q4_K_M,270M BF16"),
+        ("--quick", "--files", "270M Q8_0,270M Q4_0,270M Q4_K_M"),
         ("--quick", "--files", "270M Q4_K_M", "--rivals", "llama"),
         ("--quick",),
     ),
@@ -109,11 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     PLOT.write_text(
         draw([(f"{name}: {row.work}, {row.dtype}", row) for name, part in found.items() for row in part.rows])
     )
-    if options.write_docs:
-        PAGE.write_text(replace_block(PAGE.read_text(), text, SUITE))
     if options.report is not None:
         raw = [path for name in found if (path := FOLDER / "suite" / f"{name}.json").exists()]
-        say(f"the report is {write_report(REPORTS, options.report, content, raw)}")
+        page = write_report(REPORTS, options.report, content, raw)
+        PAGE.write_text(replace_block(PAGE.read_text(), who_wins(reported(page.parent)), WINS))
+        say(f"the report is {page}; python scripts/diagrams.py draws its picture")
     return 1 if worse or any(part.problem for part in found.values()) else 0
 
 
@@ -129,9 +130,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", default=RESULTS, help=f"by default {RESULTS.relative_to(ROOT)}"
     )
-    parser.add_argument("--write-docs", action="store_true", help=f"renew the table in {PAGE.relative_to(ROOT)}")
     parser.add_argument(
-        "--report", metavar="VERSION", help=f"write the report of a release into {REPORTS.relative_to(ROOT)}/VERSION"
+        "--report",
+        metavar="VERSION",
+        help=f"write a release's report into {REPORTS.relative_to(ROOT)}/VERSION, and {PAGE.relative_to(ROOT)}",
     )
     options = parser.parse_args(arguments)
     able = [name for name, part in PARTS.items() if part.options(options.size) is not None]

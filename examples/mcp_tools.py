@@ -3,7 +3,7 @@
     python examples/mcp_tools.py
 
 The server is this file, started once more. It speaks the protocol by hand, so that the example needs no other package.
-In a program of yours take LangChain's adapters (docs/mcp.md); in the terminal, gemma-jax chat --mcp 'python server.py'
+In your own program use LangChain's adapters (docs/agents.md); in the terminal, gemma-jax chat --mcp 'python server.py'
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.base.sampling_options import Sampling
     from langchain_gemma_jax.engine.base.settings import Settings
     from langchain_gemma_jax.engine.executables.warmup import Warmup
+    from langchain_gemma_jax.engine.host.unused_accelerator import UnusedAcceleratorWarning
     from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, Piece
     from langchain_gemma_jax.engine.residency.eviction_log import Evicted
     from langchain_gemma_jax.engine.residency.model_status import ModelStatus
@@ -167,6 +168,7 @@ __all__ = [
     "UnsafeCheckpointError",
     "UnsafeJaxError",
     "UnsupportedModelError",
+    "UnusedAcceleratorWarning",
     "Warmup",
     "Webhook",
     "__version__",
@@ -250,6 +252,7 @@ _LAZY = {
     "UnsafeCheckpointError": ("errors", "UnsafeCheckpointError"),
     "UnsafeJaxError": ("errors", "UnsafeJaxError"),
     "UnsupportedModelError": ("errors", "UnsupportedModelError"),
+    "UnusedAcceleratorWarning": ("engine.host.unused_accelerator", "UnusedAcceleratorWarning"),
     "Warmup": ("engine.executables.warmup", "Warmup"),
     "Webhook": ("observe.webhook", "Webhook"),
     "configure": ("engine.api.process", "configure"),

@@ -30,6 +30,7 @@ from langchain_gemma_jax.chat.asking.tool_choice import ToolLike, checked_tools,
 from langchain_gemma_jax.chat.asking.tracing import tracing_params
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.batch_concurrency import Configs, together
+from langchain_gemma_jax.chat.calling.reading_ahead import Preparation
 from langchain_gemma_jax.chat.calling.starting import called_together, clock_of
 from langchain_gemma_jax.routing.route import AUTO, as_route
 from langchain_gemma_jax.settings.table import SETTINGS, ChatSettings
@@ -230,8 +231,9 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
             city = llm.with_structured_output(City).invoke("Paris has 2,100,000 inhabitants.")
 
         Args:
-            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, an Enum, or a JSON schema. Classes of
-                pydantic and dataclasses give their objects, an Enum its member, the others dictionaries.
+            schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, an Enum, a JSON schema, or a type made of
+                those: ``Union[A, B]``, ``list[A]``, ``Literal["yes", "no"]``. Classes of pydantic and dataclasses give
+                their objects, an Enum its member, a type its value, the others dictionaries.
             method: "json_schema" tells the model the schema and holds it to it. "function_calling" has it call a tool
                 with that schema. "json_mode" tells it nothing, so the prompt has to, and may go without a schema.
             include_raw: give ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.
@@ -257,6 +259,38 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
             model = self.bind(response_format=asked.response_format, ls_structured_output_format=asked.told, **kwargs)
         reader = asked.reader(tool)
         return with_raw(model, reader) if include_raw else model | reader
+
+    # Reading ahead.
+
+    def prepare(self, input: LanguageModelInput, **kwargs: Any) -> Preparation:  # noqa: A002  as ``invoke`` has it
+        """Have a prompt read before anybody asks, while the engine has nothing else to do. Returns at once.
+
+            ahead = llm.prepare([*messages, tool_result])  # while the user still types
+            llm.invoke([*messages, tool_result, question])  # begins behind what was read
+
+        It gives way to every other request, stops when it is cancelled, and what was read stays as any conversation
+        does. ``kwargs`` are those of ``invoke``: ``tools=`` if they are bound then, as they stand in the prompt.
+
+        Raises:
+            InputError: a setting is not possible. What is wrong with the messages, ``result()`` of it raises.
+        """
+        answerer, messages, options = self._ahead(input, kwargs)
+        clock = clock_of(self, options)
+        return Preparation(lambda: answerer.aread_ahead(messages, options, clock))
+
+    async def aprepare(self, input: LanguageModelInput, **kwargs: Any) -> bool:  # noqa: A002
+        """Have a prompt read as ``prepare`` does, and wait for it. Cancelling the task stops it.
+
+        True: all of it is in memory now. False: it was given up for other requests.
+        """
+        answerer, messages, options = self._ahead(input, kwargs)
+        return await answerer.aread_ahead(messages, options, clock_of(self, options))
+
+    def _ahead(
+        self, given: LanguageModelInput, kwargs: Mapping[str, Any]
+    ) -> tuple[Answerer, list[BaseMessage], Options]:
+        tools = {} if kwargs.get("tools") is None else {"tools": openai_tools(kwargs["tools"], strict=self.strict)}
+        return self._answerer(), self._convert_input(given).to_messages(), self._options(None, {**kwargs, **tools})
 
     # Counting.
 

@@ -15,6 +15,7 @@ OLLAMA_MODELS              Ollama's own: the folder of its models
 LLAMA_CACHE                llama.cpp's own: the folder of its downloads
 XLA_FLAGS                  the compiler's own: programs are kept separately for each set of flags
 LIBTPU_INIT_ARGS           likewise, for TPUs
+XLA_CLIENT_MEM_FRACTION    JAX's own: its share of a GPU; XLA_PYTHON_CLIENT_MEM_FRACTION is its older name
 MALLOC_TRIM_THRESHOLD_     glibc's, as MALLOC_MMAP_THRESHOLD_ and GLIBC_TUNABLES: one that is set is left alone
 
 NO_COLOR                   a convention: if it is set, the command line prints no colours
@@ -201,6 +202,16 @@ def jax_cache_is_set() -> bool:
 def compiler_flags() -> tuple[str, str]:
     """Return the user's flags for XLA, which compiled programs depend on."""
     return os.environ.get("XLA_FLAGS", ""), os.environ.get("LIBTPU_INIT_ARGS", "")
+
+
+def memory_fraction() -> str:
+    """Return the share of a GPU that JAX was told to take, as the environment has it; "" if it was told nothing."""
+    return os.environ.get("XLA_CLIENT_MEM_FRACTION") or os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION", "")
+
+
+def whole_environment() -> dict[str, str]:
+    """Return all variables, for a process that is begun from here."""
+    return dict(os.environ)
 
 
 def native_log_level() -> int:

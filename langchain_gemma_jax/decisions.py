@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log
@@ -29,6 +30,7 @@ except ImportError as error:
         "Decision models came with langchain-core 1.8, and the one that is installed has none: "
         'pip install --upgrade "langchain-core>=1.8".'
     ) from error
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
@@ -36,11 +38,13 @@ from langchain_gemma_jax.chat.asking.options import Options, constructor_argumen
 from langchain_gemma_jax.chat.asking.questions import AskedQuestion, asked_question
 from langchain_gemma_jax.chat.calling.label_scores import AwaitedScores, LabelScores, begin_scores
 from langchain_gemma_jax.chat.calling.starting import abegin, begin
+from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.routing import Choice as RouteChoice
 from langchain_gemma_jax.routing import Signals, default_policy
+from langchain_gemma_jax.routing.route import checked_choice
 from langchain_gemma_jax.settings.table import SETTINGS, DialogueSettings
 
 _QUESTION, _ASKED = "size", "asked"
@@ -253,3 +257,53 @@ class DecidedRoute:
         question = Choice(instructions=self.instructions, criteria=dict(known))
         found = self.model.invoke({"state": signals.said, "questions": {_QUESTION: question}}).choices[_QUESTION]
         return RouteChoice(found.choice, f"the decision model is sure of it to {found.confidence:.0%}")
+
+
+class PolicyDecisionModel(BaseDecisionModel):
+    """A route's policy as a decision model: it chooses a size by plain signals, at once, and asks no model.
+
+        classifier = PolicyDecisionModel()
+        sizes = {"light": ModelChoice(light, "what asks little"), "heavy": ModelChoice(heavy, "all else")}
+        ModelRouterMiddleware(choices=sizes, instructions="", classifier=classifier)
+
+    Labels are sizes, smallest first, and criteria are for people. ``policy`` is as ``Route`` takes it.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    model: str = "policy"
+    """The name of it, in traces."""
+    policy: Callable[[Any], Any] = default_policy
+    """The policy: a function of ``Signals`` that returns a ``Choice``."""
+
+    @property
+    def _provider(self) -> str:
+        return PROVIDER
+
+    def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        answers: dict[str, Answer] = {}
+        for name, question in questions.items():
+            if not isinstance(question, Choice):
+                raise InputError(
+                    f"questions: a policy chooses a size, and {name!r} is a {type(question).__name__}. Expected a "
+                    "Choice whose labels are sizes, or another decision model: GemmaDecisionModel."
+                )
+            sizes = tuple(question.criteria)
+            signals = conversation_signals(_as_messages(state)).signals(
+                sizes, None, tools=0, forced=False, structured=False
+            )
+            chosen = checked_choice(self.policy(signals), sizes).size
+            shares = {size: float(size == chosen) for size in sizes}
+            answers[name] = ChoiceAnswer(type="choice", choice=chosen, probabilities=shares, confidence=1.0)
+        return ClassifierResponse(model=self.model, answers=answers)
+
+    async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        return self._classify(state, questions)  # which takes microseconds, if the policy does
+
+
+def _as_messages(state: State) -> list[BaseMessage]:
+    if isinstance(state, BaseMessage):
+        return [state]
+    if isinstance(state, Sequence) and not isinstance(state, str) and all(isinstance(m, BaseMessage) for m in state):
+        return [each for each in state if isinstance(each, BaseMessage)]
+    return [HumanMessage(state if isinstance(state, str) else json.dumps(state, default=str))]

@@ -27,7 +27,7 @@ GemmaJaxError
 │   ├── DeadlineError (also TimeoutError)  its time was up
 │   ├── CancelledRequestError              its caller cancelled it
 │   ├── DeviceMemoryError                  it needs more memory than there is
-│   ├── DeviceFailedError                  a device call raised; every request in flight gets this
+│   ├── DeviceFailedError                  a device call raised; every request of its model in flight gets this
 │   ├── HostLostError                      a host of a group is lost, or never came
 │   ├── ClosedError                        the engine or the model was closed
 │   ├── ForkedError                        this process was forked from one that had used JAX
@@ -50,6 +50,7 @@ Catch ``GemmaJaxError`` to catch them all:
     except GemmaJaxError as error:
         print("cannot load the model:", error)
 
+Each error has a note with its place in ``docs/errors.md``, which tracebacks and the command line show last.
 ``is_retryable`` is True if the same call may succeed when it is made again. Where LangChain has errors for the same
 things, ours inherit from them too: see ``model_errors``.
 """
@@ -58,6 +59,9 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any, ClassVar, Self
+
+PAGE = "docs/errors.md"
 
 
 class GemmaJaxError(Exception):
@@ -65,6 +69,20 @@ class GemmaJaxError(Exception):
 
     is_retryable = False
     """True if the same call may succeed when it is made again. LangChain's middleware uses it."""
+
+    anchor: ClassVar[str] = "gemmajaxerror"
+    """The heading of the page about errors that explains this class, or the one it inherits from."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            cls.anchor = cls.__name__.lower()
+
+    def __new__(cls, *arguments: Any, **_: Any) -> Self:
+        """Make an error with its link, as a note: the message stays what programs and people compare."""
+        made = super().__new__(cls, *arguments)
+        made.add_note(f"More: {PAGE}#{cls.anchor}")
+        return made
 
 
 class InputError(GemmaJaxError, ValueError):
@@ -242,7 +260,7 @@ class DeviceMemoryError(EngineError):
 
 
 class DeviceFailedError(EngineError):
-    """A device call raised. Every request in flight gets this error; the engine goes on with the next ones.
+    """A device call raised. Every request of its model in flight gets this error; the engine goes on with the others.
 
     ``__cause__`` is the original error.
     """

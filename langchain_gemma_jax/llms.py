@@ -1,26 +1,23 @@
-"""``GemmaJaxLLM``: Gemma as a LangChain model that goes on with texts, inside this process."""
+"""``GemmaJaxLLM``: Gemma as a LangChain model that goes on with texts."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseLLM
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.outputs import Generation, GenerationChunk, LLMResult
-from pydantic import ConfigDict
+from pydantic import ConfigDict, SecretStr
 
 import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain's too
 from langchain_gemma_jax.ancestry import refuse_at_the_end
 from langchain_gemma_jax.chat.asking.options import Options, constructor_arguments, options, renamed
-from langchain_gemma_jax.chat.calling.raw_text import begin_text
-from langchain_gemma_jax.chat.calling.starting import abegin, begin
-from langchain_gemma_jax.chat.calling.token_counting import token_ids
+from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
+from langchain_gemma_jax.chat.calling.continued import Continuation, TextEnd
 from langchain_gemma_jax.engine.requests.clock import Clock
-from langchain_gemma_jax.engine.requests.request import Completion, Piece
 from langchain_gemma_jax.provider import PROVIDER
 from langchain_gemma_jax.settings.table import SETTINGS, SamplingSettings, TextSettings
 
@@ -44,11 +41,16 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
 
     suffix: str | None = None
     """The text that follows: the model writes what is between it and the prompt. For models taught so, as CodeGemma."""
+    server: str | None = None
+    """The engine that goes on with the text: as ``ChatGemmaJax`` has it. See docs/serve.md."""
+    api_key: SecretStr | None = None
+    """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""
 
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**constructor_arguments(given, set(type(self).model_fields), type(self).__name__))
+            self._answerer()  # refuses an address that is malformed
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -58,7 +60,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
     @property
     def lc_secrets(self) -> dict[str, str]:
         """The environment variable of each secret, for loading a model that was serialised."""
-        return {"token": "HF_TOKEN"}
+        return {"token": "HF_TOKEN", "api_key": "GEMMA_JAX_API_KEY"}
 
     @property
     def _llm_type(self) -> str:
@@ -66,7 +68,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        return {name: value for name, value in self._stored().items() if value is not None}
+        return {name: value for name, value in {**self._stored(), "server": self.server}.items() if value is not None}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop, **kwargs)
@@ -82,12 +84,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         **kwargs: Any,
     ) -> LLMResult:
         asked, clock, suffix = self._asked(stop, kwargs)
-        running = [begin(partial(begin_text, each, suffix, asked, clock), clock) for each in prompts]
-        try:
-            return _result([each.result() for each in running], asked)
-        finally:
-            for each in running:
-                each.cancel()  # if the waiting is interrupted
+        return _result(self._answerer().continued(prompts, suffix, asked, clock), asked)
 
     async def _agenerate(
         self,
@@ -97,15 +94,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         **kwargs: Any,
     ) -> LLMResult:
         asked, clock, suffix = self._asked(stop, kwargs)
-        running = []
-        try:
-            for prompt in prompts:  # one by one, so that those that have begun are cancelled if another one fails
-                one = await abegin(partial(begin_text, prompt, suffix, asked, clock), clock)
-                running.append(one)
-            return _result([await one for one in running], asked)
-        finally:
-            for one in running:
-                one.cancel()
+        return _result(await self._answerer().acontinued(prompts, suffix, asked, clock), asked)
 
     def _stream(
         self,
@@ -115,12 +104,11 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         **kwargs: Any,
     ) -> Iterator[GenerationChunk]:
         asked, clock, suffix = self._asked(stop, kwargs)
-        generation = begin(partial(begin_text, prompt, suffix, asked, clock), clock)
-        for piece in generation:
-            if run_manager is not None:
-                run_manager.on_llm_new_token(piece.text, chunk=GenerationChunk(text=piece.text))
-            yield GenerationChunk(text=piece.text)
-        yield GenerationChunk(text="", generation_info=_told(generation.result(), asked))
+        for piece in self._answerer().continuing(prompt, suffix, asked, clock):
+            chunk = _chunk(piece, asked)
+            if run_manager is not None and isinstance(piece, str):
+                run_manager.on_llm_new_token(piece, chunk=chunk)
+            yield chunk
 
     async def _astream(
         self,
@@ -130,19 +118,27 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         **kwargs: Any,
     ) -> AsyncIterator[GenerationChunk]:
         asked, clock, suffix = self._asked(stop, kwargs)
-        generation = await abegin(partial(begin_text, prompt, suffix, asked, clock), clock)
-        async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(generation))) as pieces:
+        coming = self._answerer().acontinuing(prompt, suffix, asked, clock)
+        async with aclosing(coming) as pieces:
             async for piece in pieces:
-                if run_manager is not None:
-                    await run_manager.on_llm_new_token(piece.text, chunk=GenerationChunk(text=piece.text))
-                yield GenerationChunk(text=piece.text)
-        yield GenerationChunk(text="", generation_info=_told(await generation, asked))
+                chunk = _chunk(piece, asked)
+                if run_manager is not None and isinstance(piece, str):
+                    await run_manager.on_llm_new_token(piece, chunk=chunk)
+                yield chunk
 
     def get_token_ids(self, text: str) -> list[int]:
         """Return a text's tokens."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        return token_ids(text, self._asked(None, {})[0])
+        return self._answerer().token_ids(text, self._asked(None, {})[0])
+
+    def _answerer(self) -> Answerer:
+        """Return the engine that answers."""
+        if self.server is None:
+            return THIS_PROCESS
+        from langchain_gemma_jax.client.remote_model import answerer_at
+
+        return answerer_at(self.server, self.api_key)
 
     def _stored(
         self, names: Iterable[str] = SETTINGS, refuse: Callable[[], None] = refuse_at_the_end
@@ -156,11 +152,10 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         return asked, Clock(asked.timeout), self.suffix if suffix is None else suffix
 
 
-def _result(found: list[Completion], asked: Options) -> LLMResult:
-    usage = [(done.prompt_tokens, done.generated_tokens) for done in found]
-    read, written = (sum(counts) for counts in zip(*usage, strict=True)) if usage else (0, 0)
+def _result(found: list[Continuation], asked: Options) -> LLMResult:
+    read, written = sum(each.end.prompt_tokens for each in found), sum(each.end.generated_tokens for each in found)
     return LLMResult(
-        generations=[[Generation(text=done.text, generation_info=_told(done, asked))] for done in found],
+        generations=[[Generation(text=each.text, generation_info=_told(each.end, asked))] for each in found],
         llm_output={
             "model_name": asked.model,
             "token_usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
@@ -168,6 +163,12 @@ def _result(found: list[Completion], asked: Options) -> LLMResult:
     )
 
 
-def _told(done: Completion, asked: Options) -> dict[str, Any]:
-    told = {"model_name": asked.model, "model_provider": PROVIDER, "finish_reason": str(done.finish_reason)}
-    return told | ({"stop": done.stop} if isinstance(done.stop, str) else {})
+def _chunk(piece: str | TextEnd, asked: Options) -> GenerationChunk:
+    if isinstance(piece, str):
+        return GenerationChunk(text=piece)
+    return GenerationChunk(text="", generation_info=_told(piece, asked))
+
+
+def _told(end: TextEnd, asked: Options) -> dict[str, Any]:
+    told = {"model_name": asked.model, "model_provider": PROVIDER, "finish_reason": end.finish_reason}
+    return told | ({} if end.stop is None else {"stop": end.stop})

@@ -1,6 +1,6 @@
-"""Middleware for ``create_agent``: routing among several chat models, and an end to repeated calls.
+"""Middleware for ``create_agent``: routing among several chat models, an end to repeated calls, reading ahead.
 
-    from langchain_gemma_jax.middleware import RepeatedCallMiddleware, RouteMiddleware
+    from langchain_gemma_jax.middleware import KeepWarmMiddleware, RepeatedCallMiddleware, RouteMiddleware
 
     agent = create_agent(light, tools, middleware=[RouteMiddleware(light=light, heavy=heavy)])
 
@@ -11,13 +11,16 @@ needs no middleware.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.runnables.config import ensure_config
 
 from langchain_gemma_jax.chat.model_choice.conversation_signals import conversation_signals
 from langchain_gemma_jax.errors import InputError
@@ -145,3 +148,132 @@ def _answered_calls(messages: Sequence[BaseMessage]) -> Counter[str]:
 
 def _spelt(call: ToolCall) -> str:
     return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
+
+
+MOST_STEPS = 256  # of agents that run at once, with results that are read ahead
+_NEXT = HumanMessage("…")  # in the place of what the user types: all before it is known
+
+
+@dataclass(eq=False)
+class _Step:
+    """A step whose tools run: what the next one will begin with, as far as it is known."""
+
+    request: ModelRequest[Any]
+    answer: AIMessage
+    results: dict[str | None, ToolMessage] = field(default_factory=dict)
+
+    @property
+    def known(self) -> list[BaseMessage] | None:
+        """The next prompt up to the first result that is missing; None if none is there yet, or none is missing."""
+        found: list[BaseMessage] = []
+        for call in self.answer.tool_calls:
+            if call["id"] not in self.results:
+                return [*self.request.messages, self.answer, *found] if found else None
+            found.append(self.results[call["id"]])
+        return None
+
+
+class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Has the engine read what is known of the next prompt, while the user types or other tools still run.
+
+        create_agent(ChatGemmaJax(), tools, middleware=[KeepWarmMiddleware()])
+
+    Behind an answer it is the conversation as the next turn has it; behind a tool's result, all results so far. It is
+    read when the engine has nothing else to do, and is given up for whoever asks something. Agents with a
+    ``response_format`` are left alone: their prompts say more than the middleware is told.
+
+    Raises:
+        InputError: the agent's model cannot read ahead. ``ChatGemmaJax`` can.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps: OrderedDict[str | None, _Step] = OrderedDict()  # by the ids of their calls
+        self._ahead: OrderedDict[str, Any] = OrderedDict()  # by thread of the graph
+        self._lock = threading.Lock()  # tools run in threads of their own
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """See ``AgentMiddleware``."""
+        self._stop()
+        response = handler(request)
+        self._answered(request, response)
+        return response
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """See ``AgentMiddleware``."""
+        self._stop()
+        response = await handler(request)
+        self._answered(request, response)
+        return response
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        """See ``AgentMiddleware``."""
+        result = handler(request)
+        self._resulted(request, result)
+        return result
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        """See ``AgentMiddleware``."""
+        result = await handler(request)
+        self._resulted(request, result)
+        return result
+
+    def _answered(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> None:
+        """Begin with what follows an answer: its tools' results, or the user's next words."""
+        answer = response.result[-1] if response.result else None
+        if request.response_format is not None or not isinstance(answer, AIMessage):
+            return
+        if not answer.tool_calls:
+            self._read(request, [*request.messages, answer, _NEXT])
+        elif len(answer.tool_calls) > 1:  # behind a single call the next step begins at once
+            step = _Step(request, answer)
+            with self._lock:
+                self._steps |= {call["id"]: step for call in answer.tool_calls}
+                while len(self._steps) > MOST_STEPS:
+                    self._steps.popitem(last=False)
+
+    def _resulted(self, request: ToolCallRequest, result: Any) -> None:
+        with self._lock:
+            step = self._steps.pop(request.tool_call["id"], None)
+            if step is None or not isinstance(result, ToolMessage):
+                return
+            step.results[result.tool_call_id] = result
+            known = step.known
+        if known is not None:
+            self._read(step.request, known)
+
+    def _read(self, request: ModelRequest[Any], messages: list[BaseMessage]) -> None:
+        prepare = getattr(request.model, "prepare", None)
+        if prepare is None:
+            raise InputError(
+                "KeepWarmMiddleware: expected a model that reads ahead, such as ChatGemmaJax; found "
+                f"{type(request.model).__name__}, which has no prepare()."
+            )
+        system = [] if request.system_message is None else [request.system_message]
+        ahead = prepare([*system, *messages], tools=request.tools or None, **request.model_settings)
+        self._stop()
+        if (thread := _thread()) is not None:
+            with self._lock:
+                self._ahead[thread] = ahead
+                while len(self._ahead) > MOST_STEPS:
+                    self._ahead.popitem(last=False)
+
+    def _stop(self) -> None:
+        """Stop what is still being read ahead in this thread of the graph: now it is known what comes next."""
+        if (thread := _thread()) is not None:
+            with self._lock:
+                ahead = self._ahead.pop(thread, None)
+            if ahead is not None:
+                ahead.cancel()
+
+
+def _thread() -> str | None:
+    """Return the thread of the graph that calls; None if it keeps no conversation."""
+    thread = ensure_config().get("configurable", {}).get("thread_id")
+    return None if thread is None else str(thread)

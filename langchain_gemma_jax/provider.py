@@ -20,6 +20,7 @@ from langchain_gemma_jax.when_imported import when_imported
 PROVIDER = "gemma_jax"
 MADE_BY = ("langchain_gemma_jax", "ChatGemmaJax")  # by name, as LangChain imports it
 WHERE = "langchain.chat_models.base"
+SEARCHING = "langchain.agents.middleware.provider_tool_search"
 
 
 class ProviderWarning(UserWarning):
@@ -29,6 +30,7 @@ class ProviderWarning(UserWarning):
 def register() -> None:
     """Register the provider with LangChain, now or as soon as LangChain is imported."""
     when_imported(WHERE, _add)
+    when_imported(SEARCHING, _add_tool_search)
 
 
 def _add() -> None:
@@ -43,6 +45,20 @@ def _add() -> None:
         warnings.warn(
             f'This LangChain finds no model as "{PROVIDER}:...": its table of providers is not where it was. Pass a '
             "ChatGemmaJax(model=...) instead of a string, and look for a newer langchain-gemma-jax.",
+            ProviderWarning,
+            stacklevel=2,
+        )
+
+
+def _add_tool_search() -> None:
+    """Have LangChain's middleware for deferred tools leave the search to this package, as it does for two others."""
+    table = getattr(sys.modules[SEARCHING], "_SERVER_TOOL_SEARCH_TOOLS", None)
+    if isinstance(table, MutableMapping):
+        table.setdefault(PROVIDER, {"type": "tool_search"})
+    else:
+        warnings.warn(
+            "ProviderToolSearchMiddleware of this LangChain knows nothing of this package. Leave it out, and mark the "
+            'tools: extras={"defer_loading": True}.',
             ProviderWarning,
             stacklevel=2,
         )

@@ -66,16 +66,20 @@ RULES = (
     Rule(r"gemma-jax models pull .*", why_not=DOWNLOAD),
     Rule(r"gemma-jax completion fish \| source", why_not=SHELL),
     Rule(r"source <\(gemma-jax completion bash\)"),
+    Rule(r"gemma-jax serve ollama:.*", why_not=LARGE),
     Rule(r"gemma-jax serve .*--port 8000( .*)?", serves=PORT),
+    Rule(r"gemma-jax serve .*--open", serves=PORT),
     Rule(r"gemma-jax serve .*--host 0\.0\.0\.0 --api-key-file keys", serves=PORT),
+    Rule(r"gemma-jax serve .*--prefix-(folder|peers) .*", why_not=CLUSTER),
     Rule(r"gemma-jax serve [\w/.-]+", serves=SOCKET),
     Rule(r"curl .*", asks=True),
     Rule(r"pytest --gemma-jax-report.*"),
+    Rule(r"python examples/recipes/\w+\.py"),
     Rule(r"python -c \"import secrets.*"),
     Rule(r"\(umask 077; .*"),
     Rule(r"export .*", why_not=SHELL),
     Rule(r"serve run langchain_gemma_jax\.scale\.ray.*", why_not=LARGE),
-    Rule(r"(podman|kubectl) .*", why_not=CLUSTER),
+    Rule(r"(podman|kubectl|head .* && kubectl) .*", why_not=CLUSTER),
 )
 FILES: Mapping[str, str] = {  # what the pages' commands read
     "keys": f"agents {'k' * 43}\n",
@@ -148,6 +152,7 @@ def clean_environment() -> dict[str, str]:
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "home").mkdir(parents=True, mode=0o700)
     (FOLDER / "home" / ".config").mkdir()
+    shutil.copytree(ROOT / "langchain_gemma_jax" / "models" / "sprout" / "sprout-s", FOLDER / "my-gemma")  # as saved
     for name, text in FILES.items():
         (FOLDER / name).write_text(text)
         (FOLDER / name).chmod(0o600)

@@ -1,12 +1,17 @@
 """Writes the Grafana dashboard that comes with the package: python scripts/dashboard.py.
 
-A dashboard is JSON that nobody reads; what it shows is said here.
+A dashboard is JSON that nobody reads; what it shows is said here, and of objectives in ``burn_panels.py``.
+Values of histograms are drawn with exemplars: a point is a request, and leads to its trace.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+
+from langchain_gemma_jax.observe.files import OBJECTIVES, text_of
+from langchain_gemma_jax.observe.files.burn_panels import burn_panels
+from langchain_gemma_jax.observe.files.objectives import objectives_of
 
 TARGET = Path(__file__).parents[1] / "langchain_gemma_jax" / "observe" / "files" / "grafana-dashboard.json"
 
@@ -95,6 +100,16 @@ ON_CALL = [
         [
             (quantile(0.5, "gemma_jax_time_to_first_token_seconds", "le, start"), "half, {{start}}"),
             (quantile(0.95, "gemma_jax_time_to_first_token_seconds", "le, start"), "95 %, {{start}}"),
+            (quantile(0.99, "gemma_jax_time_to_first_token_seconds", "le, start"), "99 %, {{start}}"),
+        ],
+    ),
+    (
+        "Whole request",
+        "timeseries",
+        "s",
+        [
+            (quantile(share, "gemma_jax_request_seconds", "le, start"), f"{name}, {{{{start}}}}")
+            for share, name in ((0.5, "half"), (0.95, "95 %"), (0.99, "99 %"))
         ],
     ),
     (
@@ -117,6 +132,12 @@ ON_CALL = [
         ],
     ),
     (
+        "Requests a second, by result",
+        "timeseries",
+        "reqps",
+        [(rate("gemma_jax_requests_by_result_total", "result", PICKED), "{{result}}")],
+    ),
+    (
         "Errors a second",
         "timeseries",
         "short",
@@ -130,6 +151,28 @@ ON_CALL = [
         "timeseries",
         "bytes",
         [(f"sum by (model, part) (gemma_jax_device_memory_bytes{{{PICKED}}})", "{{model}} {{part}}")],
+    ),
+    (
+        "Device memory, of what models may take",
+        "timeseries",
+        "percentunit",
+        [
+            (
+                share_of(f"gemma_jax_device_used_bytes{{{PICKED}}}", f"gemma_jax_device_budget_bytes{{{PICKED}}}"),
+                "{{instance}} {{device}}",
+            )
+        ],
+    ),
+    (
+        "Time in which the device had work",
+        "timeseries",
+        "percentunit",
+        [
+            (
+                f"sum by (instance) (rate(gemma_jax_device_busy_seconds_total{{{PICKED}}}[$__rate_interval]))",
+                "{{instance}}",
+            )
+        ],
     ),
     (
         "Memory of conversations",
@@ -194,6 +237,47 @@ DEBUG = [
         ],
     ),
     (
+        "Seconds of each program's compile",
+        "timeseries",
+        "s",
+        [
+            (
+                f"topk(10, sum by (model, program, bucket) (gemma_jax_program_compile_seconds_total{{{PICKED}}}))",
+                "{{model}} {{program}} {{bucket}}",
+            )
+        ],
+    ),
+    (
+        "Programs that are waited for",
+        "timeseries",
+        "short",
+        [
+            (f"sum(gemma_jax_programs_making{{{PICKED}}})", "being made"),
+            (f"sum(gemma_jax_programs_waiting{{{PICKED}}})", "waiting for that"),
+            (f"max(gemma_jax_standstill_seconds{{{PICKED}}})", "seconds that all stand still"),
+        ],
+    ),
+    (
+        "Positions that were padding",
+        "timeseries",
+        "percentunit",
+        [
+            (
+                share_of(
+                    rate("gemma_jax_padded_positions_total", labels=PICKED),
+                    rate("gemma_jax_positions_total", labels=PICKED),
+                ),
+                "",
+            )
+        ],
+    ),
+    (
+        "Scores that were NaN",
+        "timeseries",
+        "short",
+        [(f"sum by (instance) (increase(gemma_jax_nan_scores_total{{{PICKED}}}[$__rate_interval]))", "{{instance}}")],
+    ),
+    (
         "Compile cache",
         "timeseries",
         "percentunit",
@@ -239,6 +323,12 @@ DEBUG = [
         [(f"sum by (part) (gemma_jax_host_memory_bytes{{{PICKED}}})", "{{part}}")],
     ),
     (
+        "Arrays",
+        "timeseries",
+        "short",
+        [(f"sum by (instance) (gemma_jax_live_arrays{{{PICKED}}})", "{{instance}}")],
+    ),
+    (
         "Memory was short",
         "timeseries",
         "short",
@@ -280,6 +370,7 @@ def panels() -> list[dict[str, object]]:
     top = 0
     for title, row, width, height in (
         ("At a glance", EXECUTIVE, 6, 4),
+        ("Objectives", list(burn_panels(objectives_of(text_of(OBJECTIVES), OBJECTIVES))), 6, 6),
         ("On call", ON_CALL, 12, 7),
         ("Looking closer", DEBUG, 12, 7),
     ):
@@ -296,7 +387,13 @@ def panels() -> list[dict[str, object]]:
                     "gridPos": place(x, y, width, height),
                     "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
                     "targets": [
-                        {"refId": chr(65 + at), "datasource": SOURCE, "expr": expression, "legendFormat": legend}
+                        {
+                            "refId": chr(65 + at),
+                            "datasource": SOURCE,
+                            "expr": expression,
+                            "legendFormat": legend,
+                            "exemplar": "histogram_quantile" in expression,
+                        }
                         for at, (expression, legend) in enumerate(drawn)
                     ],
                 }

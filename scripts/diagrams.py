@@ -6,6 +6,7 @@ change of the code that a diagram shows is seen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
@@ -222,6 +223,44 @@ def memory() -> str:
     return drawing.svg()
 
 
+def rivals() -> str:
+    """Draw the speed of this package next to the fastest rival's, from the newest report."""
+    page = (
+        (FOLDER.parent / "benchmarks.md").read_text().partition("<!-- who wins:")[2].partition("<!-- who wins: end")[0]
+    )
+    heading, _, *rows = (line for line in page.partition("\n\n")[2].split("\n\n")[0].splitlines() if line)
+    when, *files = (cell.strip() for cell in heading.strip("| ").split("|"))
+    drawing = Drawing("How fast this package is, compared with the fastest rival", len(rows) + 3)
+    drawing.words(
+        12,
+        0,
+        "Times as fast as the fastest of llama.cpp, ik_llama.cpp and vLLM. Green: this package is faster.",
+        bold=True,
+    )
+    wide, lane = 60.0, 140
+    for place, name in enumerate(files):
+        drawing.words(300 + lane * place, 1, name.removeprefix("270M "), bold=True)
+    for line, row in enumerate(rows, 2):
+        work, *figures = (cell.strip() for cell in row.strip("| ").split("|"))
+        drawing.words(290, line, work.replace("behind", "after").partition(", ")[0], anchor="end")
+        for place, figure in enumerate(figures):
+            if ratio := re.match(r"\**([\d.]+) ×", figure):
+                times = float(ratio[1])
+                drawing.box(
+                    300 + lane * place,
+                    line,
+                    min(wide * times, lane - 8),
+                    f"{times:g} ×",
+                    GREEN if times >= 1 else YELLOW,
+                )
+    drawing.words(
+        12,
+        len(rows) + 2,
+        f"The real Gemma 3 270M, two cores, {when.removeprefix('on ')}. Bars end at {(lane - 8) / wide:g} ×.",
+    )
+    return drawing.svg()
+
+
 def terminal() -> str:
     """What the demo prints, as a terminal shows it."""
     high = 20 * (len(DEMO) + 1) + 24
@@ -236,7 +275,7 @@ def terminal() -> str:
 
 
 DIAGRAMS: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {each.__name__: each for each in (ladders, reuse, drafts, grammars, packed, cache, memory, terminal)}
+    {each.__name__: each for each in (ladders, reuse, drafts, grammars, packed, cache, memory, rivals, terminal)}
 )
 
 

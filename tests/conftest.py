@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from tests.device_tests import FILES as DEVICE_FILES
 from tests.xla_flags import QUICK_COMPILES, XlaFlagsNotReadError, known
 
 # Before anything imports JAX or huggingface_hub: both read their settings once, at import.
@@ -45,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.partition("::")[0].removeprefix("tests/") in DEVICE_FILES:
+            item.add_marker("device")
     if (share := config.getoption("share")) is None:
         return
     which, of = share_of(share)

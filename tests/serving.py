@@ -40,11 +40,14 @@ def serving(
     keys: ApiKeys | None = None,
     limits: ServerLimits = QUICK,
     open_metrics: bool = False,
+    page: bool = True,
+    defaults: Mapping[str, object] | None = None,
 ) -> Iterator[RunningServer]:
     """A server at a socket in a folder, or at a port. It prepares nothing: engines of tests are ready, or none."""
     pytest.importorskip("uvicorn", reason="the extra [serve]")
     listening = listen_at_port("127.0.0.1", 0) if folder is None else listen_at_socket(folder / "engine.sock")
-    app = GemmaJaxApp(ServedModels(models, others), keys, limits, Readiness(()), open_metrics=open_metrics)
+    served = ServedModels(models, others, defaults or {})
+    app = GemmaJaxApp(served, keys, limits, Readiness(()), open_metrics=open_metrics, page=page)
     with RunningServer(app, listening, limits) as server:
         yield server
 

@@ -313,8 +313,11 @@ def test_selectors_find_the_server_and_nothing_else():
 
 
 def test_what_is_watched_is_there():
-    rules = ROOT / "langchain_gemma_jax" / "observe" / "files" / "prometheus-rules.yaml"
-    assert of_kind("PrometheusRule")["spec"] == yaml.safe_load(rules.read_text())
+    files = ROOT / "langchain_gemma_jax" / "observe" / "files"
+    rules = [yaml.safe_load((files / f"prometheus-{name}.yaml").read_text()) for name in ("rules", "objectives")]
+    assert of_kind("PrometheusRule")["spec"] == {"groups": [group for each in rules for group in each["groups"]]}, (
+        "run: python scripts/objectives.py"
+    )
     monitor = of_kind("PodMonitor")
     job = of_kind("Deployment")["spec"]["template"]["metadata"]["labels"][monitor["spec"]["jobLabel"]]
     assert {each["path"] for each in monitor["spec"]["podMetricsEndpoints"]} <= set(PATHS)
@@ -404,3 +407,66 @@ print(ChatGemmaJax(max_tokens=4).invoke("Hello").content and engine().report().c
 def _lines_of_the_image() -> list[str]:
     text = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+# For cards.
+
+GPU = FOLDER / "gpu"
+
+
+def patched(tree: Any, patch: Any) -> Any:
+    """A strategic merge, as Kubernetes does it: fields by name, containers, variables and mounts by theirs."""
+    if isinstance(tree, dict) and isinstance(patch, dict):
+        return {
+            name: patched(tree.get(name), patch[name]) if name in patch else tree[name] for name in {**tree, **patch}
+        }
+    if isinstance(tree, list) and isinstance(patch, list) and all("name" in each for each in patch):
+        known = {each["name"]: each for each in patch}
+        merged = [patched(each, known.pop(each["name"])) if each["name"] in known else each for each in tree]
+        return [*merged, *known.values()]
+    return patch
+
+
+def test_a_card_is_asked_for_and_left_to_jax_as_it_should_be():
+    patch = yaml.safe_load((GPU / "server.yaml").read_text())
+    found = patched(of_kind("Deployment"), patch)
+    before, (container,) = of_kind("Deployment"), found["spec"]["template"]["spec"]["containers"]
+    quietly("kubernetes_validate").validate(found, KUBERNETES, strict=True)
+    (server,) = before["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == server["args"], "all else stays"
+    assert container["securityContext"] == server["securityContext"]
+    resources = container["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
+    environment = {each["name"]: each.get("value") for each in container["env"]}
+    assert set(environment) >= {"GEMMA_JAX_CACHE_DIR", "XLA_CLIENT_MEM_FRACTION"}
+    assert 0.75 < float(environment["XLA_CLIENT_MEM_FRACTION"]) < 1
+
+
+def test_what_cards_say_is_scraped_and_scales():
+    monitor, rules = yaml.safe_load_all((GPU / "dcgm.yaml").read_text())
+    scaled = yaml.safe_load((GPU / "scaling.yaml").read_text())
+    for module, document in (
+        ("cloudcoil.models.prometheus_operator.v1", monitor),
+        ("cloudcoil.models.prometheus_operator.v1", rules),
+        ("cloudcoil.models.keda.v1alpha1", scaled),
+    ):
+        models = quietly(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = getattr(models, document["kind"]).model_validate(document)
+            back = made.model_dump(by_alias=True, exclude_unset=True, mode="json")
+        assert without_nothing(back["spec"]) == without_nothing(document["spec"])
+    assert scaled["metadata"]["name"] == of_kind("ScaledObject")["metadata"]["name"], "it stands in its place"
+    known = {
+        f"{each.name}_total" if each.kind == "counter" else each.name
+        for each in (*families(None), *vllm_families(None))
+    }
+    for trigger in scaled["spec"]["triggers"]:
+        asked = re.findall(r"\b(?:gemma_jax_\w+|vllm:\w+|DCGM_FI_\w+)", trigger["metadata"]["query"])
+        assert all(name in known or name.startswith("DCGM_FI_") for name in asked)
+        assert asked
+    pages = (ROOT / "docs" / "kubernetes.md").read_text()
+    assert all(
+        rule["annotations"]["runbook"] == "docs/kubernetes.md#gpus" for rule in rules["spec"]["groups"][0]["rules"]
+    )
+    assert "## GPUs" in pages

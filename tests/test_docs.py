@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from langchain_gemma_jax import BusyError
 from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from scripts.diagrams import DEMO
+from tests.chat.scripted import ScriptedEngine
+from tests.chat.sensing import HeardSounds
+from tests.chat.tiny import SAMPLED, tiny_folder
 from tests.example_runner import ExampleRunner
 from tests.own_engine import own_engine
+from tests.seeing_gemma import add_sight
 from tests.tiny_embedder import tiny_embedder
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +32,17 @@ EXAMPLES = [
     pytest.param(path, marks=[pytest.mark.slow] if path.name in OF_SEVERAL_PROCESSES else [])
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]
+OF_THEIR_OWN = {"git_server.py", "service.py", "voice_note.py"}  # recipes that are not run as they stand
+RECIPES = sorted(path for path in (ROOT / "examples" / "recipes").glob("*.py") if path.name not in OF_THEIR_OWN)
+SEES = "gemma-3-4b-it"  # a folder with the published model, of which a test has a tiny one
+SHOWN = {  # of what a recipe prints
+    "mail_triage.py": "Triage(kind=",
+    "invoices.py": "seller,number,total",
+    "coding_helper.py": "notes.py:1:x = 1  # TODO: name it",
+    "rag.py": "from: {'rules/house.md'}",
+    "supervisor.py": "19.3 km",
+    "nightly_batch.py": '"text": "The book is great.", "label": "',
+}
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
@@ -142,15 +161,72 @@ def test_an_example_runs(example, runner, tmp_path):
 
 
 @pytest.mark.long
-def test_the_notebook_runs(runner, tmp_path):
-    notebook = json.loads((ROOT / "examples" / "notebook.ipynb").read_text())
+@pytest.mark.parametrize(("place", "shown"), [("notebook.ipynb", "19.3 km"), ("recipes/notebook.ipynb", "Visit(city=")])
+def test_the_notebook_runs(place, shown, runner, tmp_path):
+    notebook = json.loads((ROOT / "examples" / place).read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     script = tmp_path / "notebook.py"
     script.write_text("\n".join(cells) + "\nassert '<svg' in engine().report()._repr_html_()\n")
     done = runner.run(script, tmp_path, EXAMPLE_SECONDS)
     assert done.status == 0, done.err
-    assert "19.3 km" in done.out
+    assert shown in done.out
     assert all(not cell.get("outputs") for cell in notebook["cells"]), "a notebook is kept without outputs"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("recipe", RECIPES, ids=name)
+def test_a_recipe_runs(recipe, runner, tmp_path):
+    text = recipe.read_text()
+    if f"./{EMBEDDER}" in text:
+        tiny_embedder(tmp_path / EMBEDDER)
+    if f"./{SEES}" in text:
+        add_sight(tiny_folder(tmp_path / SEES, "gemma", **SAMPLED))
+    done = runner.run(recipe, tmp_path, EXAMPLE_SECONDS)
+    assert done.status == 0, done.err
+    assert SHOWN.get(recipe.name, "") in done.out
+    again = runner.run(recipe, tmp_path, EXAMPLE_SECONDS)  # what was kept is found, and nothing is done twice
+    assert again.status == 0, again.err
+    if recipe.name == "nightly_batch.py":
+        assert len((tmp_path / "rows.done.jsonl").read_text().splitlines()) == 12
+    if recipe.name == "alt_texts.py":
+        assert (done.out != "", again.out) == (True, "")
+
+
+@pytest.mark.long
+def test_the_service_answers_and_streams(monkeypatch):
+    pytest.importorskip("fastapi", reason="what the recipe is about; make ecosystem has it")
+    testclient = pytest.importorskip("fastapi.testclient")
+    with own_engine():
+        module = runpy.run_path(str(ROOT / "examples" / "recipes" / "service.py"))
+        client = testclient.TestClient(module["app"], raise_server_exceptions=False)
+        found = client.post("/visit", params={"text": "The city is Oslo. The days are 4."})
+        assert set(found.json()) == {"city", "days"}
+        assert client.get("/answer", params={"question": "Hello!"}).text
+        monkeypatch.setattr(type(module["llm"]), "ainvoke", refused)
+        monkeypatch.setattr(type(module["llm"]), "_agenerate", refused)
+        busy = client.post("/visit", params={"text": "x"})
+        assert (busy.status_code, busy.json()) == (429, {"error": "full"})
+
+
+def test_the_voice_note_is_heard(monkeypatch, tmp_path, capsys):
+    engine = ScriptedEngine(['{"tasks":["Buy stamps"]}<turn|>'], support=MediaSupport(sounds=HeardSounds()))
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    monkeypatch.setattr(sys, "argv", ["voice_note.py"])
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "recipes" / "voice_note.py"))
+    assert "Buy stamps" in capsys.readouterr().out
+    assert engine.submitted[0]["spans"].media
+
+
+async def refused(*_: object, **__: object) -> None:
+    raise BusyError("full")
+
+
+def test_recipes_are_short_and_listed():
+    listed = (ROOT / "docs" / "README.md").read_text()
+    for path in sorted((ROOT / "examples" / "recipes").glob("*")):
+        assert f"../examples/recipes/{path.name}" in listed or path.name == "__pycache__"
+        assert path.suffix != ".py" or len(path.read_text().splitlines()) < 40
 
 
 def assert_the_demo_is_clean(printed: str) -> None:

@@ -6,9 +6,11 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_gemma_jax import Choice, InputError
-from langchain_gemma_jax.middleware import RouteMiddleware
+from langchain_gemma_jax.middleware import KeepWarmMiddleware, RouteMiddleware
+from tests.waiting import until
 
 
 class Fake(GenericFakeChatModel):
@@ -75,3 +77,64 @@ def test_a_policy_that_gives_no_choice_is_named():
     middleware = RouteMiddleware(light=speaker(), heavy=speaker(), policy=lambda _: "light")
     with pytest.raises(InputError, match="expected the policy to give a Choice of light, heavy"):
         create_agent(speaker(), [ring], middleware=[middleware]).invoke({"messages": [HumanMessage("Ring")]})
+
+
+class Ahead:
+    """Something that is read ahead, until it is cancelled."""
+
+    def __init__(self, messages: list, tools: list | None) -> None:
+        self.said, self.tools, self.cancelled = [each.text for each in messages], tools, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Reader(Fake):
+    """A model that notes what it is to read ahead."""
+
+    seen: list = []  # noqa: RUF012  a field of pydantic's, which copies it
+
+    def prepare(self, messages, **given):
+        self.seen.append(Ahead(messages, given.get("tools")))
+        return self.seen[-1]
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_what_is_known_of_the_next_prompt_is_read_ahead(how):
+    twice = AIMessage("", tool_calls=[*call(2).tool_calls, *call(3).tool_calls])
+    model = Reader(messages=iter([twice, "Done.", "Well."]))
+    agent = create_agent(
+        model, [ring], system_prompt="S", middleware=[KeepWarmMiddleware()], checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "1"}}
+    for said in ("Ring", "Thanks"):
+        given = {"messages": [HumanMessage(said)]}
+        found = agent.invoke(given, config) if how == "invoke" else await agent.ainvoke(given, config)
+    assert found["messages"][-1].text == "Well."
+    assert model.seen[-2].said == ["S", "Ring", "", "dingding", "dingdingding", "Done.", "…"]
+    assert model.seen[-1].said == [*model.seen[-2].said[:-1], "Thanks", "Well.", "…"]
+    assert [each.tools[0].name for each in model.seen] == ["ring"] * len(model.seen)
+    *earlier, last = (each.cancelled for each in model.seen)
+    assert all(earlier)
+    assert not last, "it is of use still"
+    results = [each.said for each in model.seen[:-2]]  # unless the second tool was as quick
+    assert results in ([], [["S", "Ring", "", "dingding"]])
+
+
+def test_the_first_result_is_read_while_the_second_tool_runs():
+    def wait(times: int) -> str:
+        """Waits."""
+        until(lambda: model.seen)
+        return "late"
+
+    slow = {"name": "wait", "args": {"times": 1}, "id": "slow"}
+    model = Reader(messages=iter([AIMessage("", tool_calls=[*call(2).tool_calls, slow]), "Done."]))
+    agent = create_agent(model, [ring, wait], middleware=[KeepWarmMiddleware()])
+    agent.invoke({"messages": [HumanMessage("Ring")]})
+    assert model.seen[0].said == ["Ring", "", "dingding"]
+
+
+def test_a_model_that_cannot_read_ahead_is_named():
+    agent = create_agent(speaker("Done."), [], middleware=[KeepWarmMiddleware()])
+    with pytest.raises(InputError, match=r"found Fake, which has no prepare\(\)"):
+        agent.invoke({"messages": [HumanMessage("Hi")]})

@@ -1,7 +1,7 @@
 """Measure three complaints on one file beside others: memory of weights, what a tool's result costs, a long context.
 
     python benchmarks/complaints/complaints.py                 beside transformers and llama.cpp, if they are set up
-    python benchmarks/complaints/complaints.py --write-docs    ... and write docs/complaints.md
+    python benchmarks/complaints/complaints.py --write-docs    ... and write benchmarks/figures.md
 
 Needs the file that ``scripts/real`` puts together. Engines take turns, each in a process of its own.
 """
@@ -21,14 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.complaints.complaints_work import LONG, RESULT, TOLD
 from benchmarks.files.real import FILE, FOLDER, TEXT
 from benchmarks.running.command import empty_run, parse, publish, set_up, status
-from benchmarks.running.contenders import PATIENT, ROOT, Contender, measure, rivals_of
+from benchmarks.running.contenders import PATIENT, Contender, measure, rivals_of
 from benchmarks.running.figures import LLAMA_CPP, OURS, TRANSFORMERS, Figures, Run
 from benchmarks.running.machine import Others
 from benchmarks.running.page import Block
 from benchmarks.running.report import bullets, busy, machine_and_versions, sections, table
 from benchmarks.running.serve import Job
 
-PAGE = ROOT / "docs" / "complaints.md"
 BLOCK = Block("figures beside others", "benchmarks/complaints/complaints.py")
 DTYPE = "bfloat16"  # what transformers makes of the file's blocks
 CONTENDERS = (
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.engines[FILE] = measure(CONTENDERS, options.rivals, job, options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)
-    publish(text, BLOCK, options, run=run, page=PAGE)
+    publish(text, BLOCK, options, run=run)
     return status(run, [FILE])
 
 

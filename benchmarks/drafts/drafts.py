@@ -1,14 +1,19 @@
 """Time an agent's second conversation with drafts and without, on a real model.
 
     python -m benchmarks.drafts.drafts build/real/gemma-3-270m-Q4_K_M.gguf
+    python -m benchmarks.drafts.drafts build/real/gemma-3-270m-Q4_K_M.gguf --rivals llama-amx
 
 Both conversations of an agent are held in one scope, with drafts from everything, and in another without. They take
-turns. Both have the same tokens; a run in which they have not is an error.
+turns. Both have the same tokens; a run in which they have not is an error. A rival's own drafts are timed on the
+recorded prompts, in its environment.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +21,13 @@ from statistics import median
 
 from benchmarks.drafts.agents import AGENTS, Agent
 from benchmarks.drafts.traces import RECORDED, Trace, Turn, write
+from benchmarks.running.contenders import ENVIRONMENTS
 from langchain_gemma_jax import Completion, Engine, Ladders, Sampling, Served, configure, engine
 
 BARS = {"tool calls": 2.5, "JSON objects": 1.8, "plain chat": 0.97}
 MAX_CONTEXT = 2048
+ROOT = Path(__file__).parents[2]
+SPECULATING = dict.fromkeys(("llama", "llama-amx"), "benchmarks.rivals.llama_speculation")  # by environment
 
 
 @dataclass
@@ -105,6 +113,34 @@ def report(found: dict[str, Measured]) -> str:
     return "\n".join(lines)
 
 
+def of_rival(name: str, model: Path, rounds: int) -> str:
+    """Return a rival's own drafts on the same file, as Markdown; why there are none, if it cannot be run."""
+    python = ENVIRONMENTS / name / "bin" / "python"
+    if name not in SPECULATING:
+        return f"{name}: its Python binding offers no drafts."
+    if not python.exists():
+        return f"{name}: not measured, its environment is missing: scripts/reference_env {name}"
+    done = subprocess.run(
+        [python, "-m", SPECULATING[name], model, str(rounds)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no word"]
+        return f"{name}: ended with {done.returncode}: {last[0]}"
+    found = json.loads(done.stdout.splitlines()[-1])
+    lines = [f"{name} ({found['version']}), its own prompt look-up:", ""]
+    lines += ["| second conversation | without | with drafts | speed | drafted at once |", "|---|---|---|---|---|"]
+    for agent, ways in found["agents"].items():
+        plain = ways.pop("without")
+        best = min(ways, key=ways.__getitem__)
+        speeds = f"{1 / plain:.0f} tok/s | {1 / ways[best]:.0f} tok/s | {plain / ways[best]:.2f} ×"
+        lines.append(f"| {agent} | {speeds} | {best} |")
+    return "\n".join(lines)
+
+
 def record(running: Engine, served: Served) -> Trace:
     """Return the conversations of all agents, as the model holds them."""
     trace: Trace = {}
@@ -130,6 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="5 by default")
     parser.add_argument("--only", choices=AGENTS, help="one agent alone")
     parser.add_argument("--record", action="store_true", help="write the conversations to trace.json, and time nothing")
+    parser.add_argument("--rivals", default="", help="of which the own drafts are timed too: llama-amx, llama, ik")
     options = parser.parse_args(arguments)
     configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)), guards="off")
     running = engine()
@@ -141,6 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report(measure(running, served, options.rounds, agents)))
     costs = running._models.known(served).drafts.costs  # noqa: SLF001  no other way shows them
     print("A pass of n rows, beside one of a row:", *(f"{rows}: {costs.of(rows):.2f}" for rows in range(1, 9)))
+    running.close()
+    for name in filter(None, options.rivals.split(",")):
+        print(f"\n{of_rival(name, options.model.resolve(), options.rounds)}")
     return 0
 
 

@@ -11,13 +11,15 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 from benchmarks.drafts.traces import RECORDED, Trace, Turn, read
-from langchain_gemma_jax.engine.base.draft_sources import SOURCES
+from langchain_gemma_jax.engine.base.draft_sources import PROMPT, SUFFIXES
 from langchain_gemma_jax.engine.drafting.drafter import DraftCount
 from langchain_gemma_jax.engine.drafting.model_drafts import ModelDrafts
 
 MOST = 7  # tokens that are checked at once
+SOURCES = (SUFFIXES, PROMPT)  # those that need no model
 CHOICES = {"none": (), **{name: (name,) for name in SOURCES}, "all": SOURCES}
 
 
@@ -28,6 +30,7 @@ class Simulated:
     tokens: int = 0
     passes: int = 0
     cost: float = 0.0
+    proposing: float = 0.0  # seconds
     counts: dict[str, DraftCount] = field(default_factory=dict)
 
     @property
@@ -41,7 +44,9 @@ def simulate(drafts: ModelDrafts, scope: str, turn: Turn, each_row: float, into:
     drafter = drafts.drafter(scope)
     context, end = [*turn.prompt, *turn.answer[:1]], len(turn.prompt) + len(turn.answer)
     while len(context) < end:
+        began = perf_counter()
         draft = () if drafter is None else drafter.propose(context, end - len(context) - 1)
+        into.proposing += perf_counter() - began
         coming = turn.answer[len(context) - len(turn.prompt) :]
         right = 0
         while right < len(draft) and draft[right] == coming[right]:
@@ -74,7 +79,8 @@ def replay(trace: Trace, sources: tuple[str, ...], each_row: float) -> dict[str,
 
 def report(trace: Trace, each_row: float) -> str:
     """Return the speeds of all choices of sources, as Markdown."""
-    lines = ["| agent | sources | first conversation | later ones | accepted of drafted |", "|---|---|---|---|---|"]
+    head = ["agent", "sources", "first conversation", "later ones", "accepted of drafted", "proposing, of a token"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, sources in CHOICES.items():
         for agent, results in replay(trace, sources, each_row).items():
             first, later = results[0], results[1:]
@@ -82,7 +88,10 @@ def report(trace: Trace, each_row: float) -> str:
             counts = [count for each in results for count in each.counts.values()]
             accepted, drafted = sum(each.accepted for each in counts), sum(each.drafted for each in counts)
             speed = f"{tokens / cost:.2f} ×" if cost else "–"
-            lines.append(f"| {agent} | {name} | {first.speed:.2f} × | {speed} | {accepted} of {drafted} |")
+            each = sum(result.proposing for result in results) / sum(result.tokens for result in results)
+            lines.append(
+                f"| {agent} | {name} | {first.speed:.2f} × | {speed} | {accepted} of {drafted} | {each * 1e6:.0f} µs |"
+            )
     return "\n".join(lines)
 
 

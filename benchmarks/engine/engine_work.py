@@ -14,6 +14,8 @@ from benchmarks.work.replay import CONTEXT
 from benchmarks.work.vocabulary import BOS, encode
 from langchain_gemma_jax import Engine, Generation, Sampling, Served
 
+MOST_REUSED = 16  # tokens that two new prompts may have in common
+
 
 @dataclass
 class Talking:
@@ -32,7 +34,10 @@ class Talking:
         generation = self.engine.submit(self.served, context, _greedy(count, drafts=self.drafts), scope=self.name)
         for piece in generation:
             yield from piece.ids
-        self.reused.append(generation.result().reused_tokens)
+        reused = generation.result().reused_tokens
+        if not self.reused and reused > MOST_REUSED:
+            raise RuntimeError(f"Expected a prompt that is read whole, found {reused} of its tokens kept from before.")
+        self.reused.append(reused)
 
 
 def conversation(engine: Engine, served: Served, number: int, *, drafts: bool, count: int = ANSWER) -> Answer:

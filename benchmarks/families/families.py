@@ -5,7 +5,7 @@
     python benchmarks/families/families.py --write-docs
 
 The model is Gemma 3 270M's shape with random weights, in float32: there are weights of it for everybody, and our own
-forward pass can be beside them. Needs the environment of ``scripts/torchax``. The table goes to docs/torchax.md.
+forward pass can be beside them. Needs the environment of ``scripts/torchax``. The table goes to benchmarks/figures.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import cast
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.running.command import empty_run, parse, publish, status
-from benchmarks.running.contenders import PATIENT, ROOT, Contender, in_turn, prepare, rivals_of
+from benchmarks.running.contenders import PATIENT, Contender, in_turn, prepare, rivals_of
 from benchmarks.running.figures import Figures, Run, agreeing
 from benchmarks.running.machine import Others
 from benchmarks.running.page import FAMILIES
@@ -28,7 +28,6 @@ from benchmarks.running.report import bullets, busy, machine_and_versions, secti
 from benchmarks.running.serve import Job
 from benchmarks.work.workload import LONG_PROMPT, PROMPT
 
-PAGE = ROOT / "docs" / "torchax.md"
 DTYPE = "float32"
 TORCH, COMPILED, EAGER = "torch, eager", "torch.compile", "torchax, eager"
 THROUGH, OWN = "torchax, this package's engine", "our own forward pass"
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, chosen: Sequence[Contender] = C
     run.engines[DTYPE] = in_turn(chosen, Job(DTYPE, options.threads, str(prepare())), options.rounds)
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
     text = markdown(run)
-    publish(text, FAMILIES, options, run=run, page=PAGE)
+    publish(text, FAMILIES, options, run=run)
     return status(run, [DTYPE], (THROUGH, OWN))
 
 

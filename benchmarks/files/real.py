@@ -4,7 +4,7 @@
     make bench-real ARGS="--quick"            one round
     make bench-real ARGS="--rivals none"      only this package
 
-Needs the file that ``scripts/real`` puts together. The table goes to docs/models.md with ``--write-docs``.
+Needs the file that ``scripts/real`` puts together. The table goes to benchmarks/figures.md with ``--write-docs``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from benchmarks.running.report import bullets, busy, machine_and_versions, secti
 from benchmarks.running.serve import Job
 from benchmarks.work.workload import LONG_PROMPT, PROMPT
 
-PAGE = ROOT / "docs" / "models.md"
 TEXT = ROOT / "LICENSE"  # some two thousand tokens of English that never change
 FOLDER = ROOT / "build" / "real"
 FILE = "gemma-3-270m-Q4_K_M.gguf"
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = empty_run(options)
     fill(run, options.rounds, options.threads, options.rivals)
     text = markdown(run)
-    publish(text, REAL, options, run=run, page=PAGE)
+    publish(text, REAL, options, run=run)
     return status(run, WAYS, (CONTENDER.name,))
 
 

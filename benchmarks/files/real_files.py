@@ -87,9 +87,16 @@ def file_in(kind: str) -> Path:
     return path
 
 
-def copy_fields(reader: gguf.GGUFReader, writer: gguf.GGUFWriter, changed: Mapping[str, object]) -> None:
-    """Give one file what another one says of its model and of its vocabulary, but for what is ``changed``."""
+def copy_fields(
+    reader: gguf.GGUFReader, writer: gguf.GGUFWriter, changed: Mapping[str, object], *, without: str = ""
+) -> None:
+    """Give one file what another one says of its model and of its vocabulary, but for what is ``changed``.
+
+    ``without``: the beginning of names that are left out.
+    """
     for name, entry in reader.fields.items():
+        if without and name.startswith(without):
+            continue
         if not name.startswith("GGUF.") and name != "general.architecture":
             kind = entry.types[0]
             inner = entry.types[-1] if kind is gguf.GGUFValueType.ARRAY else None

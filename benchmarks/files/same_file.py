@@ -39,12 +39,14 @@ from benchmarks.running.page import SAME_FILE
 from benchmarks.running.report import bars_table, bullets, busy, machine_and_versions, sections
 from benchmarks.running.serve import Job
 
+REQUANTISED = ("Q2_K", "Q3_K_M", "IQ4_XS", "IQ2_XS")  # by llama.cpp's own quantiser
 FILES = (
     File("270M", "Q8_0"),
     File("270M", "Q4_0"),
     File("270M", "Q4_K_M"),
     File("270M", "BF16"),
     File("270M", "F32"),
+    *(File("270M", kind, talks=False) for kind in REQUANTISED),
     File("1B", "Q8_0"),
     File("1B", "Q4_0"),
     File("1B", "BF16"),
@@ -104,17 +106,27 @@ def fill(run: Run, chosen: dict[str, File], rounds: int, threads: int, rivals: S
     contenders = [each for each in CONTENDERS if each.environment in {None, *rivals}]
     for label, file in chosen.items():
         say(f"making {label}")
-        job = Job("bfloat16", threads, str(real.FOLDER), made(file).name, str(prompt), keeps_programs=True)
-        run.engines[label] = in_turn(contenders, replace(job, talks=file.talks), rounds)
+        path = made(file)
+        if not path.exists():
+            absent = Figures(problem=f"its file is absent: scripts/real --all makes {path.relative_to(real.FOLDER)}")
+            run.engines[label] = {each.name: absent for each in contenders}
+            continue
+        name = str(path.relative_to(real.FOLDER))
+        job = Job("bfloat16", threads, str(real.FOLDER), name, str(prompt), keeps_programs=True)
+        run.engines[label] = in_turn(
+            contenders, replace(job, talks=file.talks, far=file.far, objects=file.objects), rounds
+        )
     run.seconds, run.others = time.monotonic() - began, others.cores_used()
 
 
 def made(file: File) -> Path:
-    """The file, made once."""
+    """The file, made once, unless it takes llama.cpp to make it."""
     from benchmarks.files.random_files import random_file
     from benchmarks.files.real_files import FILE as REAL
-    from benchmarks.files.real_files import file_in
+    from benchmarks.files.real_files import Q8_0, file_in
 
+    if file.kind in REQUANTISED:
+        return real.FOLDER / "requantised" / f"{Q8_0.stem}-as-{file.kind}.gguf"
     if file.size != "270M":
         return random_file(file.size.lower(), file.kind)
     return REAL if file.kind == "Q4_K_M" else file_in(file.kind)

@@ -12,9 +12,14 @@ from benchmarks.engine import engine_figures as of
 from benchmarks.running.bars import Row, verdict
 from benchmarks.running.figures import BANDWIDTH, LLAMA_CPP, ON_FILES, OURS, Figures, Run
 from benchmarks.work.conversation import NEW_TOKENS
+from benchmarks.work.long_context import LONG, RESULT, SAID, VERY_LONG
+from benchmarks.work.page_loss import PAGE
+from benchmarks.work.several import AT_ONCE, EACH, OBJECT
 from benchmarks.work.workload import LONG_PROMPT, PROMPT
 
 DENSE, FOUR_BITS = ("BF16", "F32"), ("Q4_0", "Q4_K_M")
+TALK, LONG_WORK, TOGETHER, UNDER_GRAMMAR = "conversation", "long", "together", "object"  # that some engines alone do
+LOSS_BAR = 1.005
 SHORT_TURNS = [number for number, new in enumerate(NEW_TOKENS, 1) if new == min(NEW_TOKENS)]
 
 
@@ -31,10 +36,20 @@ class File:
         return f"{self.size} {self.kind}"
 
     @property
+    def far(self) -> bool:
+        """True if it is measured on long contexts too: what is larger takes minutes for one."""
+        return self.talks and self.size == "270M"
+
+    @property
+    def objects(self) -> bool:
+        """True if it is measured under a grammar too: a rival takes minutes for an object."""
+        return self.label == "270M Q8_0"
+
+    @property
     def decode_bar(self) -> float:
         if self.kind in DENSE:
             return 1.0
-        return 1.4 if self.size == "270M" else 1.1 if self.kind == "Q8_0" else 1.15
+        return 1.2 if self.size == "270M" else 1.1
 
     @property
     def talk_bar(self) -> float:
@@ -55,17 +70,32 @@ def _of_file(run: Run, label: str, file: File) -> Iterator[Row]:
     ours, memory = (run.of(name, label) for name in (OURS, BANDWIDTH))
     rivals = {name: run.of(name, label) for name in ON_FILES}
 
-    def faster(work: str, bar: float, find: Callable[[Figures], float], unit: str = "tok/s") -> Row:
-        return _beside(work, label, ours, rivals, bar, find, unit)
+    def faster(work: str, bar: float, find: Callable[[Figures], float], unit: str = "tok/s", by: str = "") -> Row:
+        did = {name: each for name, each in rivals.items() if measured(each, by)}
+        missing = _missing(
+            work, label, f"≥ {bar:g} ×", (OURS, ours), *(() if did else ((LLAMA_CPP, rivals[LLAMA_CPP]),))
+        )
+        return missing or _beside(work, label, ours, did, bar, find, unit)
 
     yield faster("decode", file.decode_bar, lambda each: median(each.decode()))
     if file.bandwidth_bar is not None:
         yield _of_bandwidth(label, ours, memory, file.bandwidth_bar)
     for length in (PROMPT, LONG_PROMPT):
         yield faster(f"prefill of {length}", 1.0, partial(_prefill, length))
+    if file.far:
+        yield faster(f"prefill of {LONG:,}", 1.0, lambda each: LONG / long_seconds(each, "prompt"), by=LONG_WORK)
+        behind = f"decode behind {VERY_LONG:,}"
+        yield faster(behind, file.decode_bar, lambda each: 1 / long_seconds(each, "behind"), by=LONG_WORK)
+        result = f"first token behind a result of {RESULT} and {SAID:,} before it"
+        yield faster(result, 1.0, lambda each: long_seconds(each, "result"), "s", LONG_WORK)
+        for count in AT_ONCE:
+            yield faster(f"{count} at once", 1.0, partial(_together, count), by=TOGETHER)
+    if file.objects:
+        yield faster(f"{OBJECT} tokens under a grammar", 1.0, lambda each: 1 / object_seconds(each), by=UNDER_GRAMMAR)
     if file.talks:
-        yield faster("ten turns", file.talk_bar, of.conversation_seconds, "s")
-        yield faster(f"first token behind {min(NEW_TOKENS)} new ones", 1.0, _short_turn, "s")
+        yield faster("ten turns", file.talk_bar, of.conversation_seconds, "s", TALK)
+        yield faster(f"first token behind {min(NEW_TOKENS)} new ones", 1.0, _short_turn, "s", TALK)
+        yield _loss(label, ours)
     yield _resident(label, ours)
 
 
@@ -93,16 +123,11 @@ def _beside(
     find: Callable[[Figures], float],
     unit: str,
 ) -> Row:
-    """Compare with the best rival that did this work. One that failed was not beaten: the engines' table has it."""
+    """Compare with the best of the rivals that did this work. One that failed is not beaten: the other table has it."""
     said = f"≥ {bar:g} ×"
-    did = {name: each for name, each in rivals.items() if each.measured and (unit != "s" or talked(each))}
-    if (missing := _missing(work, label, said, (OURS, ours))) is not None:
-        return missing
-    if not did:
-        return _missing(work, label, said, (LLAMA_CPP, rivals[LLAMA_CPP])) or Row(
-            work, label, "–", "–", None, said, "not measured: no rival did it"
-        )
-    found = {name: find(each) for name, each in did.items()}
+    if not rivals:
+        return Row(work, label, "–", "–", None, said, "not measured: no rival did it")
+    found = {name: find(each) for name, each in rivals.items()}
     name = min(found, key=found.__getitem__) if unit == "s" else max(found, key=found.__getitem__)
     mine, others = find(ours), found[name]
     ratio = others / mine if unit == "s" else mine / others
@@ -110,9 +135,36 @@ def _beside(
     return Row(work, label, shown[0], f"{name}: {shown[1]}", ratio, said, verdict(1 - ratio / bar))
 
 
-def talked(figures: Figures) -> bool:
-    """True if the engine held the conversation too: some give whole answers alone."""
-    return all("conversation" in each for each in figures.rounds)
+def measured(figures: Figures, work: str) -> bool:
+    """True if the engine did this work, if one is named: some give whole answers alone, and hold no conversation."""
+    return figures.measured and (not work or all(work in each for each in figures.rounds))
+
+
+def long_seconds(figures: Figures, work: str) -> float:
+    """The median of a work on long contexts."""
+    return median(cast("Mapping[str, Mapping[str, float]]", each)[LONG_WORK][work] for each in figures.rounds)
+
+
+def _together(count: int, figures: Figures) -> float:
+    """Tokens a second of several conversations at once, their prompts' time included."""
+    seconds = (cast("Mapping[str, Mapping[str, float]]", each)[TOGETHER][str(count)] for each in figures.rounds)
+    return count * EACH / median(seconds)
+
+
+def object_seconds(figures: Figures) -> float:
+    """The median of a token under the grammar."""
+    return median(cast("float", each[UNDER_GRAMMAR]) for each in figures.rounds)
+
+
+def _loss(label: str, ours: Figures) -> Row:
+    """The loss on a page beside that with the same weights and activations that are not rounded."""
+    work, said = f"loss on {PAGE} tokens of text", f"≤ {LOSS_BAR:g} ×"
+    if (missing := _missing(work, label, said, (OURS, ours))) is not None:
+        return missing
+    found = cast("float", ours.facts["page loss"])
+    exact = cast("float", ours.facts.get("exact loss", found))
+    ratio = found / exact
+    return Row(work, label, f"{found:.4f}", f"exact: {exact:.4f}", ratio, said, verdict(ratio / LOSS_BAR - 1))
 
 
 def _of_bandwidth(label: str, ours: Figures, memory: Figures, bar: float) -> Row:

@@ -4,7 +4,9 @@
     python benchmarks/memory/prefixes.py --rounds 5 --model ./my-gemma
 
 Each round is two processes: the first reads a system prompt with its tools that nobody ever read, and writes it to the
-disk; the second is asked the same. Both have run their programs once, for another scope, before the clock starts.
+disk; the second is asked the same. Both have run their programs once, for another scope, before the clock starts. With
+``--shared`` they are two machines: each has a cache of its own, and the prefixes are on a folder that both mount. With
+``--peers`` they have none in common, and the second asks the first one's server.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -32,6 +35,7 @@ from benchmarks.running.machine import machine
 ROOT = Path(__file__).parents[2]
 SYSTEM, QUESTION, ANSWER = 4096, 24, 8  # tokens
 BAR = 0.25
+FOUND = "found: "
 WRITTEN_SECONDS, CALM = 60.0, 20  # at most; tenths of a second without another file
 
 
@@ -59,19 +63,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=positive, default=3, help="3 by default")
     parser.add_argument("--model", type=Path, help="a model's folder; by default random weights of the 270M's shape")
     parser.add_argument("--encrypted", action="store_true", help="encrypt what is written")
+    parser.add_argument("--shared", action="store_true", help="on a folder that two machines mount; encrypted too")
+    parser.add_argument("--peers", action="store_true", help="over HTTP from the first one's server; encrypted too")
     parser.add_argument("--child", metavar="JOB", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child is not None:
-        print(json.dumps(child(json.loads(options.child))))
+        child(json.loads(options.child))
         return 0
     folder = options.model or checkpoint(BUILT / "gemma-3-270m", MODELS["gemma-3-270m"])
     with tempfile.TemporaryDirectory(prefix="gemma-jax-prefixes-") as scratch:
-        found = measure(folder, options.rounds, Path(scratch), encrypted=options.encrypted)
+        sealed = options.encrypted or options.shared or options.peers
+        how = {"encrypted": sealed, "shared": options.shared, "peers": options.peers}
+        found = measure(folder, options.rounds, Path(scratch), **how)
     print(report(found, options.rounds))
     return 0 if found.ratio <= BAR and found.same == options.rounds else 1
 
 
-def measure(folder: Path, rounds: int, scratch: Path, *, encrypted: bool) -> PrefixTimes:
+def measure(
+    folder: Path, rounds: int, scratch: Path, *, encrypted: bool, shared: bool = False, peers: bool = False
+) -> PrefixTimes:
     """All rounds, with a store of their own."""
     key = None
     if encrypted:
@@ -80,9 +90,16 @@ def measure(folder: Path, rounds: int, scratch: Path, *, encrypted: bool) -> Pre
         key.chmod(0o600)
     found = PrefixTimes()
     for number in range(rounds):
+        mounted = scratch / "mounted" if shared else None
         job = {"folder": str(folder), "seed": number, "key": None if key is None else str(key)}
-        first = in_a_process({**job, "write": True}, scratch)
-        second = in_a_process({**job, "write": False}, scratch)
+        if mounted is not None:
+            mounted.mkdir(exist_ok=True)
+            job["shared"] = str(mounted)
+        with in_a_process({**job, "write": True, "peers": [] if peers else None}, scratch / "one") as first:
+            there = [first["url"]] if peers else None
+            place = scratch / (f"other-{number}" if peers else "other" if shared else "one")
+            with in_a_process({**job, "write": False, "peers": there}, place) as second:
+                pass
         print(f"round {number + 1} of {rounds}: {first['seconds']:.3f} s read, {second['seconds']:.3f} s back",
               file=sys.stderr, flush=True)  # fmt: skip
         found.read.append(float(first["seconds"]))
@@ -93,28 +110,66 @@ def measure(folder: Path, rounds: int, scratch: Path, *, encrypted: bool) -> Pre
     return found
 
 
-def in_a_process(job: Mapping[str, object], scratch: Path) -> Mapping[str, Any]:
-    """Do a job in a process of its own; give what it found."""
-    done = subprocess.run(
+@contextmanager
+def in_a_process(job: Mapping[str, object], cache: Path) -> Iterator[Mapping[str, Any]]:
+    """Do a job in a process of its own, which lives as long as the block. Yields what it found."""
+    with subprocess.Popen(
         [sys.executable, __file__, "--child", json.dumps(job)],
         env={
             **os.environ,
-            "GEMMA_JAX_CACHE_DIR": str(scratch / "cache"),
+            "GEMMA_JAX_CACHE_DIR": str(cache),
             "GEMMA_JAX_COMPILE_CACHE": str(BUILT / "xla"),
         },
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        check=True,
         text=True,
-    )
-    answer: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    ) as process:
+        told, heard = process.stdin, process.stdout
+        said = None if heard is None else next((line for line in heard if line.startswith(FOUND)), None)
+        if said is None or told is None:
+            raise RuntimeError(f"a process of the benchmark ended with {process.wait()} and said nothing.")
+        yield json.loads(said.removeprefix(FOUND))
+        told.close()
+        if process.wait():
+            raise RuntimeError(f"a process of the benchmark ended with {process.returncode}.")
 
 
-def child(job: Mapping[str, object]) -> Mapping[str, object]:
-    """A process that may have been there before: the first token behind the system prompt, and what came from where."""
+def child(job: Mapping[str, object]) -> None:
+    """Say what the first token behind the system prompt took, and what came from where; live until stdin ends."""
+    from langchain_gemma_jax import engine
+
+    found = first_token(job)
+    if job["peers"] is None or not job["write"]:
+        engine().close(30)
+        print(FOUND + json.dumps(found), flush=True)
+        return
+    from langchain_gemma_jax.server.apis.caller import ServedModels
+    from langchain_gemma_jax.server.app import GemmaJaxApp
+    from langchain_gemma_jax.server.http.limits import ServerLimits
+    from langchain_gemma_jax.server.http.listening import listen_at_port
+    from langchain_gemma_jax.server.readiness import Readiness
+    from langchain_gemma_jax.server.running import RunningServer
+
+    limits, listening = ServerLimits(drain_s=1), listen_at_port("127.0.0.1", 0)
+    app = GemmaJaxApp(ServedModels((str(job["folder"]),)), None, limits, Readiness(()))
+    with RunningServer(app, listening, limits) as server:
+        print(FOUND + json.dumps({**found, "url": server.listening.shown}), flush=True)
+        sys.stdin.read()
+    engine().close(30)
+
+
+def first_token(job: Mapping[str, object]) -> Mapping[str, object]:
+    """Ask for the first token behind the system prompt, in a process that may have been there before."""
     from langchain_gemma_jax import Sampling, configure, engine
 
-    configure(prefix_store="4GB", prefix_key_file=job["key"], guards="off", host_kv_bytes=0)
+    configure(
+        prefix_peers=job["peers"],
+        prefix_store="4GB",
+        prefix_folder=job.get("shared"),
+        prefix_key_file=job["key"],
+        guards="off",
+        host_kv_bytes=0,
+    )
     running = engine()
     served = running.load(str(job["folder"]))
     chosen = random.Random(f"{job['seed']}")
@@ -136,7 +191,6 @@ def child(job: Mapping[str, object]) -> Mapping[str, object]:
             now = running.report().prefixes_written
             calm, before = (0 if now != before or not now else calm + 1), now
     report = running.report()
-    running.close(30)
     return {
         "seconds": done.timings.first_token_s,
         "ids": list(done.ids),
@@ -154,7 +208,7 @@ def report(found: PrefixTimes, rounds: int) -> str:
         f"{here['processor']}, {here['cores']} cores, Python {here['python']}\n"
         f"first token behind {SYSTEM} tokens of system prompt and tools, {rounds} rounds:\n"
         f"  read again                {read:.3f} s\n"
-        f"  from the disk, restarted  {back:.3f} s ({size:.1f} MB, {median(found.reused):.0f} tokens)\n"
+        f"  kept, by another process  {back:.3f} s ({size:.1f} MB, {median(found.reused):.0f} tokens)\n"
         f"  ratio                     {found.ratio:.3f} (at most {BAR}: {said})\n"
         f"  same answers              {found.same} of {rounds}"
     )

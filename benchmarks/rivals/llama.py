@@ -20,14 +20,14 @@ class LlamaCpp:
     prompt_lengths: Sequence[int] = (LONG_PROMPT, PROMPT)
 
     def __init__(self, llama: llama_cpp.Llama) -> None:
-        self._llama, self._token = llama, 0
+        self.llama, self._token = llama, 0
         self.facts: Answer = {"version": VERSION}
 
     def forget(self) -> None:
-        self._llama.reset()
+        self.llama.reset()
 
     def read(self, prompt: Sequence[int]) -> int:
-        self._token = likeliest_after(self._llama, prompt)
+        self._token = likeliest_after(self.llama, prompt)
         return self._token
 
     def decode(self, count: int) -> list[int]:

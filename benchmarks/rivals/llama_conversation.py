@@ -20,16 +20,16 @@ class Continuing:
     """One context for the whole conversation."""
 
     def __init__(self, llama: llama_cpp.Llama) -> None:
-        self._llama = llama
+        self.llama = llama
         self.facts: Answer = {"version": VERSION}
 
     def forget(self) -> None:
-        self._llama.reset()
+        self.llama.reset()
 
     def answer(self, context: Sequence[int], count: int) -> Iterator[int]:
-        new = context[self._llama.n_tokens :]
+        new = context[self.llama.n_tokens :]
         for _ in range(count):
-            new = (likeliest_after(self._llama, new),)
+            new = (likeliest_after(self.llama, new),)
             yield new[0]
 
 

@@ -41,10 +41,23 @@ class Vllm:
     def prepared(self, prompt: Sequence[int]) -> dict[str, list[int]]:
         return {"prompt_token_ids": list(prompt)}
 
+    def loss(self, ids: Sequence[int]) -> float:
+        """The loss on a page."""
+        how = vllm.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=0, detokenize=False)
+        (found,) = self._engine.generate([self.prepared(ids)], how, use_tqdm=False)
+        each = [place[token].logprob for place, token in zip(found.prompt_logprobs[1:], ids[1:], strict=True)]
+        return -sum(each) / len(each)
+
     def answer(self, prompt: dict[str, list[int]], tokens: int) -> Sequence[int]:
         how = vllm.SamplingParams(max_tokens=tokens, temperature=0, ignore_eos=True, detokenize=False)
         (found,) = self._engine.generate([prompt], how, use_tqdm=False)
         return list(found.outputs[0].token_ids)
+
+    def together(self, prompts: list[list[int]], count: int) -> list[list[int]]:
+        """The answers to several prompts at once."""
+        how = vllm.SamplingParams(max_tokens=count, temperature=0, ignore_eos=True, detokenize=False)
+        found = self._engine.generate([self.prepared(each) for each in prompts], how, use_tqdm=False)
+        return [list(each.outputs[0].token_ids) for each in found]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.running.serve import Answer, Job, serve
+from benchmarks.work.page_loss import PAGE
+from benchmarks.work.several import time_together
 from benchmarks.work.workload import DECODE, LONG_PROMPT, PROMPT, READS
 
 
@@ -37,7 +39,15 @@ def serve_answers(make: Callable[[Job], Answering]) -> None:
         made, prompts = make(job), unlike(text)
         for length in (LONG_PROMPT, PROMPT):
             timed(made, next(prompts)[:length], 2)
-        return made.facts, lambda: time_answers(made, prompts)
+        tells = getattr(made, "loss", None)  # some tell no scores of what they read
+        losses: Answer = {} if tells is None else {"page loss": tells(text[:PAGE])}
+        together, numbers = getattr(made, "together", None), count()
+
+        def run() -> Answer:
+            found = time_answers(made, prompts)
+            return found if together is None else {**found, "together": time_together(together, next(numbers), text)}
+
+        return {**made.facts, **losses}, run
 
     serve(start)
 

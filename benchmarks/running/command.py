@@ -128,14 +128,12 @@ def publish(
     *,
     run: Run | None = None,
     bars: Sequence[Row] = (),
-    page: Path | None = None,
 ) -> None:
     """Show a report, and write what is asked for: all that was measured, and the block of a page."""
     print(text)
     write_json(vars(options).get("json"), run, bars)
     if options.write_docs:
-        page = page or PAGE
-        page.write_text(replace_block(page.read_text(), text, block))
+        PAGE.write_text(replace_block(PAGE.read_text(), text, block))
 
 
 def status(run: Run, labels: Iterable[str], names: Sequence[str] = (OURS,)) -> int:

@@ -18,7 +18,7 @@ from benchmarks.work.checkpoint import ensure_checkpoints
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "bench"
-ENVIRONMENTS = Path(os.environ.get("ENVS", ROOT / ".envs"))  # where ``scripts/reference_env`` makes those of rivals
+ENVIRONMENTS = ROOT / os.environ.get("ENVS", ".envs")  # where ``scripts/reference_env`` makes those of rivals
 # On a busy machine a conversation of transformers' takes minutes, and so do the programs of all our ladders.
 PATIENT: dict[str, Any] = {"start_seconds": 1200.0, "round_seconds": 900.0}
 

@@ -24,7 +24,7 @@ class Block:
 FORWARD = Block("figures", "make bench-forward")
 ENGINE = Block("engine figures", "benchmarks/engine/engine.py")
 REAL = Block("real figures", "make bench-real")
-SUITE = Block("all bars", "make bench")
+WINS = Block("who wins", 'make bench ARGS="--report VERSION"')
 SAME_FILE = Block("figures of the same files", "benchmarks/files/same_file.py")
 FAMILIES = Block("families figures", "benchmarks/families/families.py")
 

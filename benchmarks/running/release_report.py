@@ -64,6 +64,20 @@ class Results:
         )
 
     @property
+    def name(self) -> str:
+        """The class of the processor and the Python, by which results are comparable."""
+        return f"{self.processor_class}, Python {self._python}"
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of these results."""
+        return f"{self.processor_class}-python{self._python}"
+
+    @property
+    def _python(self) -> str:
+        return ".".join(self.machine["python"].split(".")[:2])
+
+    @property
     def all_rows(self) -> list[Row]:
         """The rows of all parts."""
         return [row for rows in self.rows.values() for row in rows]
@@ -84,20 +98,24 @@ def write_report(reports: Path, version: str, content: Mapping[str, Any], raw: S
     release_numbers(version)  # or it is refused
     found = Results.of(content)
     folder = reports / version
-    of_class = folder / found.processor_class
+    of_class = folder / found.folder
     of_class.mkdir(parents=True, exist_ok=True)
     (of_class / "results.json").write_text(json.dumps(content, indent=2) + "\n")
     (of_class / "bars.svg").write_text(draw([(f"{row.work}, {row.dtype}", row) for row in found.all_rows]))
     for each in raw:
         shutil.copy(each, of_class / each.name)
-    every = [Results.of(json.loads(path.read_text())) for path in sorted(folder.glob("*/results.json"))]
     page = folder / "README.md"
-    page.write_text(page_of(version, every, previous(reports, version)))
+    page.write_text(page_of(version, reported(folder), previous(reports, version)))
     return page
 
 
+def reported(folder: Path) -> list[Results]:
+    """Return the results in the report of a version."""
+    return [Results.of(json.loads(path.read_text())) for path in sorted(folder.glob("*/results.json"))]
+
+
 def previous(reports: Path, version: str) -> Mapping[str, tuple[str, Results]]:
-    """Return the newest earlier results of each class of processor, with their version."""
+    """Return the newest earlier results of each class of processor and Python, with their version."""
     earlier = [
         path
         for path in reports.glob("*.*.*")
@@ -107,13 +125,13 @@ def previous(reports: Path, version: str) -> Mapping[str, tuple[str, Results]]:
     for folder in sorted(earlier, key=lambda path: release_numbers(path.name)):
         for path in folder.glob("*/results.json"):
             results = Results.of(json.loads(path.read_text()))
-            found[results.processor_class] = folder.name, results
+            found[results.name] = folder.name, results
     return found
 
 
 def page_of(version: str, every: Sequence[Results], before: Mapping[str, tuple[str, Results]]) -> str:
     """Return the page: the method, then each class of processor, its losses first."""
-    parts = [_of_class(results, before.get(results.processor_class)) for results in every]
+    parts = [_of_class(results, before.get(results.name)) for results in every]
     return sections(f"# Benchmarks of {version}", METHOD, *parts)
 
 
@@ -135,12 +153,12 @@ def _of_class(results: Results, before: tuple[str, Results] | None) -> str:
     lost, rows = losses(results), results.all_rows
     reached = sum(row.verdict.startswith("reached") for row in rows)
     return sections(
-        f"## {results.processor_class}",
+        f"## {results.name}",
         bullets(_facts(results)),
         f"### Losses\n\n{len(lost)} of {len(rows)} rows; {reached} bars were reached.",
         bars_table(lost) if lost else "None.",
         _compared(results, before),
-        f"### Every bar\n\n![every bar]({results.processor_class}/bars.svg)",
+        f"### Every bar\n\n![every bar]({results.folder}/bars.svg)",
         bars_table(rows),
     ).rstrip()
 
@@ -156,7 +174,7 @@ def _facts(results: Results) -> Iterator[str]:
 
 def _compared(results: Results, before: tuple[str, Results] | None) -> str:
     if before is None:
-        return "### Compared\n\nNo earlier report has this class of processor."
+        return "### Compared\n\nNo earlier report has this class of processor and this Python."
     version, then = before
     lines = list(changes([vars(row) for row in then.all_rows], results.all_rows))
     said = bullets(lines) if lines else "No ratio moved by more than a tenth, and no bar was won or lost."

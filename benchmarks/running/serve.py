@@ -31,7 +31,13 @@ class Job:
     model: str = MODEL
     prompt: str = ""  # a file with ids as JSON, for who reads real text
     keeps_programs: bool = False  # what was compiled once is found again in ``folder``: where starting is not timed
+    far: bool = False  # where it is measured on long contexts, and with several conversations, too
+    objects: bool = False  # where it is measured under a grammar too
+    lengths: Sequence[int] = ()  # of a conversation that grows, where it is measured at these
     talks: bool = True  # where there is a conversation beside reading and decoding: not with what is too large for it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", tuple(self.lengths))  # JSON makes lists of them
 
     @property
     def checkpoint(self) -> Path:

@@ -21,8 +21,11 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-RIVAL = ROOT / ".envs" / "llama" / "bin" / "python"
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.running.contenders import ENVIRONMENTS, ROOT
+
+RIVAL = ENVIRONMENTS / "llama" / "bin" / "python"
 ANSWER, CONTEXT = 24, 2048  # tokens
 WARM = 32  # requests before the clock runs: programs are compiled
 WORDS = ("The weather is", "A list of rivers:", "Once upon a time", "In 1848", "The recipe needs", "Dear reader,")

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.running.bars import Row, verdict
 from benchmarks.running.command import publish, report_options
-from benchmarks.running.contenders import say
+from benchmarks.running.contenders import ENVIRONMENTS, say
 from benchmarks.running.machine import Others, machine
 from benchmarks.running.page import Block
 from benchmarks.work.growing_turns import ANSWER, FILE, prompts
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cold = process(OURS, Path(scratch))
         say("the next process")
         after = process(OURS, Path(scratch))
-    rival = ROOT / ".envs" / "llama" / "bin" / "python"
+    rival = ENVIRONMENTS / "llama" / "bin" / "python"
     theirs = process((LLAMA,), None, str(rival)) if options.rivals == "llama" and rival.exists() else None
     facts = machine()
     head = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}."

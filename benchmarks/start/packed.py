@@ -2,6 +2,7 @@
 
     python benchmarks/start/packed.py
     python benchmarks/start/packed.py --rounds 5 --rivals llama
+    python benchmarks/start/packed.py --shapes           larger shapes with random weights too; 7 GB of disk
 
 The file is Q4_K_M, which ``scripts/real --fetch`` brings. The first process finds empty caches; the later ones find its
 programs and its weights there. Plain JAX and transformers have the same weights in bfloat16. Memory is that after ten
@@ -18,24 +19,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.files.e_size_file import e_size_file
+from benchmarks.files.random_files import random_file
 from benchmarks.files.real_files import FILE, dense_folder
 from benchmarks.running.bars import Row, verdict
 from benchmarks.running.command import positive, publish, report_options
-from benchmarks.running.contenders import say
+from benchmarks.running.contenders import ENVIRONMENTS, say
 from benchmarks.running.machine import Others, machine
 from benchmarks.running.page import Block
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("imports", "weights", "first token", "sixteenth", "ten turns")
 MIB = 1 << 20
+LARGE, ROWS = "4B shape, Q4_0", "2B-E shape, Q4_0"
+SHAPES: Mapping[str, Callable[[], Path]] = {LARGE: partial(random_file, "4b", "Q4_0"), ROWS: e_size_file}
+OF_LARGE, BESIDE_LARGE, OF_ROWS = 1.1, 300e6, 0.45
 FIRST_EVER_S, LATER_S, PRIVATE_MIB, OF_LLAMA, SECOND_MIB, OF_PLAIN = 6.0, 0.5, 200, 1.4, 150, 1.3
 
 
@@ -54,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rivals", default="llama,dense,transformers", help="some of llama,dense,transformers, or none"
     )
+    parser.add_argument("--shapes", action="store_true", help="a 4B and a 2B-E shape in Q4_0 too: their memory")
     report_options(parser)
     options = parser.parse_args(arguments)
     if not FILE.exists():
@@ -61,10 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compileall.compile_dir(ROOT / "langchain_gemma_jax", quiet=2)  # as pip does when it installs a package
     others, facts = Others(), machine()
     found = measure(options.rounds, options.rivals.split(","))
+    shapes = measure_shapes() if options.shapes else {}
     head = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}."
-    lines = [f"{head} Others used {others.cores_used() or 0.0:.2f} cores meanwhile.", "", *table(found)]
+    lines = [f"{head} Others used {others.cores_used() or 0.0:.2f} cores meanwhile.", "", *table({**found, **shapes})]
     publish("\n".join(lines), Block("packed start figures", "python benchmarks/start/packed.py"), options,
-            bars=rows(found))  # fmt: skip
+            bars=[*rows(found), *rows_of_shapes(shapes)])  # fmt: skip
     return 0
 
 
@@ -98,8 +107,20 @@ def measure(rounds: int, rivals: Sequence[str]) -> dict[str, list[Found]]:
     return found
 
 
+def measure_shapes() -> dict[str, list[Found]]:
+    """Processes with larger shapes, after one request: each a later one, which maps its weights."""
+    found = {}
+    for name, file in SHAPES.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            say(f"{name}, empty caches")
+            once("briefly", file(), scratch)
+            say(f"{name}, later")
+            found[f"{name}, later"] = [once("briefly", file(), scratch)]
+    return found
+
+
 def _environment(name: str) -> str | None:
-    python = ROOT / ".envs" / name / "bin" / "python"
+    python = ENVIRONMENTS / name / "bin" / "python"
     return str(python) if python.exists() else None
 
 
@@ -176,6 +197,23 @@ def rows(found: Mapping[str, Sequence[Found]]) -> list[Row]:
         bars.append(
             Row("first token, first process ever", "Q4_K_M", f"{first.seconds['first token']:.1f} s",
                 f"plain JAX in bfloat16: {plain:.1f} s", ratio, f"≤ {OF_PLAIN:g} ×", verdict(ratio / OF_PLAIN - 1))
+        )  # fmt: skip
+    return bars
+
+
+def rows_of_shapes(found: Mapping[str, Sequence[Found]]) -> list[Row]:
+    """The bars of larger shapes."""
+    bars = []
+    for name, (one,) in found.items():
+        shape = name.partition(", later")[0]
+        file = SHAPES[shape]().stat().st_size
+        most = OF_LARGE * file + BESIDE_LARGE if shape == LARGE else OF_ROWS * file
+        asked = f"{OF_LARGE:g} × file + {BESIDE_LARGE / 1e6:g} MB" if shape == LARGE else f"{OF_ROWS:.0%} of the file"
+        resident = one.memory["resident"]
+        bars.append(
+            Row("resident memory after a request", shape, f"{resident / MIB:.0f} MiB",
+                f"the file: {file / MIB:.0f} MiB", resident / file, f"≤ {asked}",
+                verdict(resident / most - 1))
         )  # fmt: skip
     return bars
 

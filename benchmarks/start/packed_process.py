@@ -1,12 +1,14 @@
 """A fresh process with a GGUF file, which says when it got where and how much memory it has: for ``packed.py``.
 
     python benchmarks/start/packed_process.py ours FILE
+    python benchmarks/start/packed_process.py briefly FILE
     python benchmarks/start/packed_process.py llama FILE
     python benchmarks/start/packed_process.py dense FOLDER
     python benchmarks/start/packed_process.py transformers FOLDER
 
-The first request has 200 tokens and 16 of answer; then there are ten growing turns. Each figure is printed as soon as
-it is there; the process then waits for its input to end, so that another one can be measured beside it.
+The first request has 200 tokens and 16 of answer; ``ours`` and ``llama`` then hold ten growing turns. Each figure is
+printed as soon as it is there; the process then waits for its input to end, so that another one can be measured beside
+it.
 """
 
 from __future__ import annotations
@@ -24,13 +26,37 @@ from benchmarks.work.growing_turns import ANSWER, prompts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langchain_gemma_jax import Engine, Served
+
 PROMPT, SHORT = 200, 16  # tokens of the first request, and of its answer
+REST = 2.0  # seconds without work, as an agent's process is most of the time
 FIRST = [2, *(1000 + 37 * index for index in range(PROMPT - 1))]
 Mark = Callable[..., None]
 
 
 def ours(mark: Mark, file: str) -> None:
     """Run this package, with its defaults."""
+    running, served = first_request(mark, file)
+    from langchain_gemma_jax import Sampling
+
+    context: list[int] = []
+    for new in prompts():
+        context += new
+        done = running.submit(served, context, Sampling(temperature=0.0, max_tokens=ANSWER, ignore_eos=True)).result()
+        context += done.ids
+    time.sleep(REST)
+    mark("ten turns", **memory())
+
+
+def briefly(mark: Mark, file: str) -> None:
+    """Run this package for the first request alone."""
+    first_request(mark, file)
+    time.sleep(REST)
+    mark("the end", **memory())
+
+
+def first_request(mark: Mark, file: str) -> tuple[Engine, Served]:
+    """Load a model, and answer the first request."""
     import jax  # noqa: F401
     import langchain_core  # noqa: F401
 
@@ -46,13 +72,7 @@ def ours(mark: Mark, file: str) -> None:
     for _ in pieces:
         pass
     mark("sixteenth")
-    context: list[int] = []
-    for new in prompts():
-        context += new
-        done = running.submit(served, context, Sampling(temperature=0.0, max_tokens=ANSWER, ignore_eos=True)).result()
-        context += done.ids
-    time.sleep(2.0)  # without work, as an agent's process is most of the time
-    mark("ten turns", **memory())
+    return running, served
 
 
 def llama(mark: Mark, file: str) -> None:
@@ -131,7 +151,7 @@ def main(what: str, source: str) -> None:
     def mark(name: str, **more: int) -> None:
         print(json.dumps({"at": name, "clock": time.clock_gettime(time.CLOCK_MONOTONIC), **more}), flush=True)
 
-    {"ours": ours, "llama": llama, "dense": dense, "transformers": transformers}[what](mark, source)
+    {"ours": ours, "briefly": briefly, "llama": llama, "dense": dense, "transformers": transformers}[what](mark, source)
     sys.stdin.read()
 
 

@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from shared import QUESTIONS, badly, forward, read, side_by_side, weights, well
 
+from langchain_gemma_jax import engine
+
 LENGTH, ANSWER = 128, 4  # tokens that the conversation is padded to; words
 
 
@@ -25,5 +27,8 @@ def agent() -> None:
             conversation.append(int(model(params, padded)))  # all of it is copied, each time
 
 
-bad, _ = badly(agent, recompile="off", transfer="callback", residency="off", cold_start="off", app="transfer")
-side_by_side("transfer", bad, well(), "bytes copied in steps")
+bad, report = badly(agent, recompile="off", transfer="callback", residency="off", cold_start="off", app="transfer")
+print(f"Its report: {report.device_placement}")
+good = well()
+print(f"ChatGemmaJax: {engine().report().device_placement}")
+side_by_side("transfer", bad, good, "bytes copied in steps")

@@ -63,7 +63,8 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
     try:
         return verb(options)
     except GemmaJaxError as error:
-        complain("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        link, *hints = error.__notes__
+        complain("\n".join([str(error), *hints, link]))
         return 2
     except KeyboardInterrupt:
         return 130

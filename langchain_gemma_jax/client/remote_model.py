@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -14,6 +15,7 @@ from pydantic import SecretStr
 from langchain_gemma_jax.chat.answering.answer_parts import Shown, WholeAnswer
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
+from langchain_gemma_jax.chat.calling.continued import Continuation, TextEnd
 from langchain_gemma_jax.chat.calling.starting import beside
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.sessions import session_of
@@ -24,6 +26,7 @@ from langchain_gemma_jax.wire.addresses import Address, address_of
 from langchain_gemma_jax.wire.answer_forms import shown_in, whole_in
 from langchain_gemma_jax.wire.message_forms import messages_out, to_json
 from langchain_gemma_jax.wire.option_forms import options_out, session_out
+from langchain_gemma_jax.wire.text_forms import continuation_in, piece_in
 
 T = TypeVar("T")
 
@@ -84,6 +87,12 @@ class RemoteModel:
                     yield made
                 raise
 
+    async def aread_ahead(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> bool:
+        """Have a prompt read while the server has nothing else to do. False: it was given up."""
+        asked = await beside(self._asked, "ahead", messages, options, clock)
+        async with aclosing(aask(asked)) as told:
+            return _only([each async for each in told]).get("read") is True
+
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         """Return the number of tokens that a conversation has as a prompt."""
         asked = self._asked("count", messages, options, Clock(options.timeout))
@@ -93,6 +102,36 @@ class RemoteModel:
         """Return the ids of a text's tokens."""
         asked = self._asked("tokens", (), options, Clock(options.timeout), text=text)
         return [int(each) for each in _only(list(ask(asked)))["ids"]]
+
+    def continued(self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock) -> list[Continuation]:
+        """Return what follows each text."""
+        asked = self._asked("texts", (), options, clock, texts=list(texts), suffix=suffix)
+        return _continuations(_only(list(ask(asked))))
+
+    async def acontinued(
+        self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock
+    ) -> list[Continuation]:
+        """Return what follows each text, without blocking the event loop."""
+        asked = await beside(partial(self._asked, "texts", (), options, clock, texts=list(texts), suffix=suffix))
+        async with aclosing(aask(asked)) as told:
+            return _continuations(_only([each async for each in told]))
+
+    def continuing(
+        self, text: str, suffix: str | None, options: Options, clock: Clock
+    ) -> Generator[str | TextEnd, None, None]:
+        """Yield what follows a text, as it arrives."""
+        asked = self._asked("text", (), options, clock, texts=[text], suffix=suffix)
+        with closing(ask(asked)) as told:
+            yield from map(piece_in, told)
+
+    async def acontinuing(
+        self, text: str, suffix: str | None, options: Options, clock: Clock
+    ) -> AsyncGenerator[str | TextEnd, None]:
+        """Yield what follows a text, as it arrives, without blocking the event loop."""
+        asked = await beside(partial(self._asked, "text", (), options, clock, texts=[text], suffix=suffix))
+        async with aclosing(aask(asked)) as told:
+            async for each in told:
+                yield piece_in(each)
 
     def _asked(
         self, what: str, messages: Sequence[BaseMessage], options: Options, clock: Clock, **more: object
@@ -121,6 +160,13 @@ class RemoteModel:
                 local = self.address.is_local
                 place[key] = next((each for each in named if _place(each, local=local) == said), said)
         return told
+
+
+def _continuations(told: dict[str, Any]) -> list[Continuation]:
+    found = told.get("texts")
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ServerError(f"The server told no texts, where some were asked for: {told!r:.200}.")
+    return [continuation_in(each) for each in found]
 
 
 def _only(told: list[dict[str, Any]]) -> dict[str, Any]:

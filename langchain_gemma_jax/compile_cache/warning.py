@@ -11,7 +11,10 @@ class CompileCacheWarning(UserWarning):
 
 
 # The first warning about a topic takes its lock, which is never released.
-_TOPICS = ("it does not work", "others may look in", "prefixes are not kept", "others may look at prefixes")
+_TOPICS = (
+    "it does not work", "others may look in", "prefixes are not kept", "others may look at prefixes",
+    "prefixes of peers",
+)  # fmt: skip
 _said = {topic: threading.Lock() for topic in _TOPICS}
 
 

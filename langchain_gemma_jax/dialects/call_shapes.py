@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter
 from langchain_gemma_jax.dialects.fenced.fence_parser import CLOSER, OPENER
-from langchain_gemma_jax.dialects.native.notation import Notation, in_order
+from langchain_gemma_jax.dialects.native.notation import CALL_WORD, Notation, in_order
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import (
@@ -81,6 +81,7 @@ class TurnGrammar:
     whole: Node  # calls only
     free_or_calls: Node  # what follows the opener; the whole answer if the opener is no control token
     opener: str | None  # a control token
+    call_word: str | None = None  # what a call begins with, before its name; None: it needs the opener
 
 
 class CallShape(ABC):
@@ -126,13 +127,13 @@ class NativeCalls(CallShape):
     opening_line = None
 
     def call(self, name: str, arguments: Node) -> Node:
-        return sequence(Literal(f"call:{name}"), arguments)
+        return sequence(Literal(f"{CALL_WORD}{name}"), arguments)
 
     def turn(self, call: Node, *, parallel: bool) -> TurnGrammar:
         opener, closer = map(Control, self.notation.call)
         first = sequence(call, closer)
         more = Repeat(sequence(opener, first), NOTHING) if parallel else NOTHING
-        return TurnGrammar(sequence(opener, first, more), sequence(first, more), opener.name)
+        return TurnGrammar(sequence(opener, first, more), sequence(first, more), opener.name, CALL_WORD)
 
     def check_name(self, name: str) -> None:
         if name != name.strip() or any(mark in name for mark in "{}\n"):

@@ -9,6 +9,7 @@ from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
 from langchain_gemma_jax.dialects.gemma import GemmaDialect
 from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
+from langchain_gemma_jax.dialects.paligemma import PaliGemmaDialect
 from langchain_gemma_jax.dialects.template_dialect import TemplateDialect
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 
@@ -29,6 +30,7 @@ class ModelFacts:
     control_tokens: Collection[str]
     per_layer_input: bool = False
     images_apart: bool = False  # True if the model's own template has empty lines around images
+    both_ways: bool = False  # True if a picture and its text are read together, in both directions
     template: TemplateDialect | None = None  # the format of the model's own template, for a model that is no Gemma
 
 
@@ -36,7 +38,7 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
     """Return the chat format of a model, or the one with the given name.
 
     The control tokens of its vocabulary decide on a model's format, not its architecture: the embedded models are built
-    like Gemma 3 and use Gemma 4's format.
+    like Gemma 3 and use Gemma 4's format. Only PaliGemma has the vocabulary of other Gemmas and none of their turns.
 
     Raises:
         InputError: there is no format with this name.
@@ -45,6 +47,8 @@ def dialect_for(facts: ModelFacts, name: str | None = None) -> Dialect:
     if name is None:
         if facts.template is not None and not _GEMMAS.intersection(facts.control_tokens):
             return facts.template
+        if facts.both_ways:
+            return PaliGemmaDialect()
         name = _spoken(facts)
     if name == GemmaDialect.name:
         return GemmaDialect()

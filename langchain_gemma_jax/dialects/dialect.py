@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -39,6 +39,7 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     thinks: ClassVar[bool] = False
+    turns: ClassVar[bool] = True  # False: there is one prompt and one answer, which the end of the text ends
     stops: ClassVar[tuple[str, ...]]  # control tokens with which a model ends what it writes
     call_opener: ClassVar[str]  # the beginning of a call
     opener_is_control: ClassVar[bool]  # True if that is a control token
@@ -59,8 +60,14 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def parser(self, *, in_thought: bool = False) -> StreamParser:
-        """Return a parser for one output. Pass ``prompt.in_thought``: True if the prompt ended inside a thought."""
+    def parser(self, *, in_thought: bool = False, tools: Collection[str] = ()) -> StreamParser:
+        """Return a parser for one output.
+
+        Args:
+            in_thought: ``prompt.in_thought``: True if the prompt ended inside a thought.
+            tools: the names of the tools that may be called. Calls of these are read in other notations too, where
+                models of this format are known to write such.
+        """
 
     def check(self, messages: Sequence[Message], options: RenderOptions) -> None:
         """Refuse a conversation that this format cannot render."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
-from langchain_gemma_jax.dialects.native.declarations import declare
+from langchain_gemma_jax.dialects.native.declarations import declare, respond
 from langchain_gemma_jax.dialects.native.native_parser import NativeParser
 from langchain_gemma_jax.dialects.native.notation import Notation
 from langchain_gemma_jax.errors import InputError
@@ -70,7 +70,7 @@ class FunctionGemmaDialect(Dialect):
             out.text("model\n")
         return RenderedPrompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
 
-    def parser(self, *, in_thought: bool = False) -> NativeParser:
+    def parser(self, *, in_thought: bool = False, tools: Collection[str] = ()) -> NativeParser:
         """See ``Dialect.parser``.
 
         Raises:
@@ -78,7 +78,7 @@ class FunctionGemmaDialect(Dialect):
         """
         if in_thought:
             raise InputError(f"in_thought: the format {self.name!r} has no thoughts.")
-        return NativeParser(NOTATION)
+        return NativeParser(NOTATION, tools=tools)
 
 
 def _message(out: PromptWriter, messages: Sequence[Message], index: int, *, is_open: bool) -> bool:
@@ -101,7 +101,7 @@ def _message(out: PromptWriter, messages: Sequence[Message], index: int, *, is_o
         return False
     results = results_after(messages, index)
     for name, result in results:
-        NOTATION.response_of(out, name, result.payload)
+        respond(out, NOTATION, name, result)
     if not results:
         out.control(RESPONSE)
     return True

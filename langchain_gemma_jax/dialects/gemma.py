@@ -7,7 +7,7 @@ a fenced block, and their results come in a user's turn. That part is this packa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, TypeGuard
@@ -84,7 +84,7 @@ class GemmaDialect(Dialect):
             out.text("model\n")
         return RenderedPrompt(tuple(out.pieces), system, tuple(out.marks), tuple(out.written), stops=self.stops)
 
-    def parser(self, *, in_thought: bool = False) -> FenceParser:
+    def parser(self, *, in_thought: bool = False, tools: Collection[str] = ()) -> FenceParser:  # noqa: ARG002
         """See ``Dialect.parser``.
 
         Raises:

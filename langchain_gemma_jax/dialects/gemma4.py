@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -11,7 +11,7 @@ from langchain_gemma_jax.dialects.call_shapes import CallShape, NativeCalls
 from langchain_gemma_jax.dialects.conversation.messages import MediaPart, Message, Tool
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter, RenderedPrompt
 from langchain_gemma_jax.dialects.dialect import AS_USUAL, Dialect, RenderOptions, refuse_stray_results, results_after
-from langchain_gemma_jax.dialects.native.declarations import declare
+from langchain_gemma_jax.dialects.native.declarations import declare, respond
 from langchain_gemma_jax.dialects.native.native_parser import NativeParser
 from langchain_gemma_jax.dialects.native.notation import Notation
 
@@ -79,9 +79,9 @@ class Gemma4Dialect(Dialect):
             thought=NOTATION.thought,
         )
 
-    def parser(self, *, in_thought: bool = False) -> NativeParser:
+    def parser(self, *, in_thought: bool = False, tools: Collection[str] = ()) -> NativeParser:
         """See ``Dialect.parser``."""
-        return NativeParser(NOTATION, in_thought=in_thought)
+        return NativeParser(NOTATION, in_thought=in_thought, tools=tools)
 
     def _generation_prompt(self, out: PromptWriter, turns: _Turns, options: RenderOptions) -> bool:
         """Write the beginning of the model's turn. Return True if it begins a thought."""
@@ -187,7 +187,7 @@ class _Turns:
                 out.wrote(index, start, thoughts=shows_thoughts, in_thought=in_thought)
             results = results_after(self._messages, index)
             for name, result in results:
-                NOTATION.response_of(out, name, result.payload)
+                respond(out, NOTATION, name, result)
                 for part in result.media:
                     self._show(out, part)
             start, in_thought = out.cut(), None

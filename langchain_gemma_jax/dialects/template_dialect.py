@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from langchain_gemma_jax.dialects.call_shapes import CallShape, FencedCalls, TurnGrammar
 from langchain_gemma_jax.dialects.conversation.messages import Message, Tool, ToolResult
@@ -18,6 +18,7 @@ from langchain_gemma_jax.dialects.templated.call_forms import FENCED, CallForm, 
 from langchain_gemma_jax.dialects.templated.marked_parser import MarkedParser
 from langchain_gemma_jax.dialects.templated.rendering import Guarded, render
 from langchain_gemma_jax.errors import InputError
+from langchain_gemma_jax.grammar.json_value import Json
 from langchain_gemma_jax.grammar.nodes import NOTHING, Literal, Node, Repeat, either, sequence
 from langchain_gemma_jax.grammar.schema.writing import JsonWriting
 from langchain_gemma_jax.grammar.terminals import before, up_to
@@ -171,7 +172,7 @@ class TemplateDialect(Dialect):
             thought=self.thought,
         )
 
-    def parser(self, *, in_thought: bool = False) -> StreamParser:
+    def parser(self, *, in_thought: bool = False, tools: Collection[str] = ()) -> StreamParser:  # noqa: ARG002
         """See ``Dialect.parser``."""
         if self.form is None and "<think>" not in self.source:
             return FenceParser(self.ends)
@@ -282,6 +283,8 @@ def _tool(tool: Tool) -> dict[str, object]:
 
 def _content(result: ToolResult) -> str:
     value = {"error": result.value} if result.is_error else result.value
+    if result.declares:  # templates declare tools at the beginning alone
+        value = dict(result.payload) | {"tools": [cast("Json", _tool(tool)["function"]) for tool in result.declares]}
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
 
 

@@ -12,7 +12,17 @@ from langchain_gemma_jax.dialects.conversation.messages import Tool
 from langchain_gemma_jax.dialects.dialect import Dialect
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.grammar.json_value import Json
-from langchain_gemma_jax.grammar.nodes import NOTHING, Control, Grammar, Literal, Node, either, maybe, sequence
+from langchain_gemma_jax.grammar.nodes import (
+    NOTHING,
+    Control,
+    Grammar,
+    Literal,
+    Node,
+    Unopened,
+    either,
+    maybe,
+    sequence,
+)
 from langchain_gemma_jax.grammar.schema.json_schema import SchemaReader
 from langchain_gemma_jax.grammar.schema.writing import JsonWriting, Writing
 from langchain_gemma_jax.grammar.terminals import words
@@ -131,7 +141,7 @@ def _turn_grammar(
         calls.append(shape.call(name, reader.rule(arguments)))
         unpromised |= {f"{name}: {what}": None for what in reader.unpromised}
     turn = shape.turn(either(*calls), parallel=parallel)
-    opener = free_until = None
+    opener = free_until = unopened = None
     if kind == "required":
         root = sequence(_thought(dialect, thoughts), turn.whole)
     elif answer is not None:
@@ -140,7 +150,11 @@ def _turn_grammar(
         unpromised |= reader.unpromised
     else:
         root, opener, free_until = turn.free_or_calls, turn.opener, shape.opening_line
-    return _sound(Grammar(key, root, rules, opener, free_until, unpromised=tuple(unpromised)))
+        if turn.call_word is not None:
+            names = tuple(f"{turn.call_word}{name}" for name, _ in tools)
+            behind = None if dialect.thought is None else dialect.thought[1]
+            unopened = Unopened(names, "{(", behind, at_once=thoughts != "inside")
+    return _sound(Grammar(key, root, rules, opener, unopened, free_until, unpromised=tuple(unpromised)))
 
 
 def _reader(schema: str, rules: dict[str, Node], writing: Writing, prefix: str, *, lenient: bool) -> SchemaReader:

@@ -75,6 +75,16 @@ NOTHING = Sequence(())
 
 
 @dataclass(frozen=True)
+class Unopened:
+    """Texts with which the grammar begins too, without the opener: at the beginning, and behind a control token."""
+
+    names: tuple[str, ...]  # such as "call:ring"
+    then: str  # one of these characters has to follow
+    behind: str | None = None  # the control token; None: only at the beginning
+    at_once: bool = True  # False: not at the beginning, as the text begins inside of what that token ends
+
+
+@dataclass(frozen=True)
 class Grammar:
     """A grammar that restricts a generated text. ``dialects.json_grammar`` and ``dialects.grammar_for`` make them.
 
@@ -85,6 +95,7 @@ class Grammar:
     root: Node | None = field(repr=False, compare=False)  # None: the text is free
     rules: Mapping[str, Node] = field(repr=False, compare=False)  # not recursive
     opener: str | None = None  # the text is free until this control token; the grammar is for what follows it
+    unopened: Unopened | None = None  # texts that stand for the opener where a model has lost it
     free_until: str | None = None  # the grammar covers the whole text, but allows anything until a line begins so
     banned: tuple[str, ...] = ()  # control tokens that are never allowed
     unpromised: tuple[str, ...] = ()  # requirements that the grammar leaves out

@@ -14,7 +14,8 @@ from langchain_gemma_jax.kernels.targets import ATTENTION, VACANT
 LANES = 16  # a multiple of this fills whole registers of every instruction set
 ALL = 1 << 40  # a window that hides nothing
 
-Pages = tuple[jax.Array, jax.Array]  # keys and values, each [page, kv_head, slot, head_dim]
+Pages = tuple[jax.Array, jax.Array]
+"""Keys and values, each ``[page, kv_head, slot, head_dim]``; in int8, each head with its scale behind it."""
 
 
 @jax.tree_util.register_dataclass
@@ -67,7 +68,8 @@ def write_and_attend(
     """
     same = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in pages)
     call = jax.ffi.ffi_call(ATTENTION, (_result_of(queries), *same), input_output_aliases={3: 1, 4: 2})
-    as_stored = (each.astype(pages[0].dtype) for each in new)
+    stored = pages[0].dtype
+    as_stored = (each.astype(jnp.float32 if stored == jnp.int8 else stored) for each in new)  # the kernels round
     mixed, keys, values = call(*_inputs(queries, places, table), *pages, *as_stored, **_how(window, cap))
     return mixed, keys, values
 

@@ -49,7 +49,7 @@ _VARIANTS: Mapping[str, tuple[Sequence[str], tuple[str, ...]]] = {  # of which m
 _NOT_EVERYWHERE = frozenset({"amx"})  # GCC knows its instructions from 11 on, Clang from 12 on
 # Which compilers need long for, and which gain nothing that was measured: what only calls, and what runs where the
 # processor is none of those that the others are for.
-_NOT_HOT = ("calls", "variant_portable")
+_NOT_HOT = ("calls", "grid_rows", "variant_portable")
 # All that is shown. The C++ library is inside, and some of its names are looked up in one table of the whole process:
 # what other libraries look for there (ml_dtypes, for its numbers in words) must not be ours.
 _SHOWN = "{ global: gemma_jax_*; local: *; };"
@@ -258,6 +258,7 @@ def _objects(variants: Sequence[str]) -> list[str]:
         *(f"variant_{variant}" for variant in reversed(variants) if variant != "portable"),
         "calls",
         "speller",
+        "grid_rows",
         "variant_portable",
     ]
 

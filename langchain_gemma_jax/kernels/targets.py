@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-VERSION = "v3"  # of the targets' arguments: a part of their names, and so of every program that calls them
-KINDS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
+VERSION = "v4"  # of the targets' arguments: a part of their names, and so of every program that calls them
+KINDS = (
+    "F32", "F16", "BF16", "Q8_0", "Q4_0", "INT4", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K",
+    "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ1_0", "TQ2_0", "MXFP4",
+    "NVFP4", "Q1_0",
+)  # fmt: skip
 IN_BLOCKS = KINDS[3:]  # formats that can be multiplied with rounded activations
 
 ATTENTION = f"gemma_jax_attention_{VERSION}"

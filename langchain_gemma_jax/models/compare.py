@@ -65,13 +65,23 @@ def score(model: Model, text: str) -> Scored:
     Raises:
         InputError: the text is too short or too long.
     """
-    ids = [model.tokenizer.bos_id, *model.tokenizer.encode_text(text)]
+    return score_ids(model, [model.tokenizer.bos_id, *model.tokenizer.encode_text(text)])
+
+
+def score_ids(model: Model, ids: Sequence[int]) -> Scored:
+    """Return a model's loss on ids, the first of which begins a text, and its most likely token at each place.
+
+    Raises:
+        InputError: there are too few or too many of them.
+    """
     if not 1 < len(ids) <= model.architecture.max_context:
         raise InputError(f"expected a text of 1 to {model.architecture.max_context - 1} tokens, found {len(ids) - 1}.")
     places = len(ids) - 1
     capacity = -(-places // CHUNK) * CHUNK
     read, where = partial(_read, model), model.placement
-    cache = allocate(model.architecture.cache_layout, 1, capacity, model.recipe.kv_dtype, model.device)
+    cache = allocate(
+        model.recipe.kept(model.architecture.cache_layout), 1, capacity, model.recipe.kv_dtype, model.device
+    )
     program = jax.jit(read)
     loss, best = 0.0, []
     for start in range(0, places, CHUNK):

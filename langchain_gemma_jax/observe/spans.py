@@ -17,6 +17,7 @@ from typing import Any
 from langchain_gemma_jax.engine.base.events import Finished, ModelLoaded, ProgramMade, Refused, Submitted
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.errors import InstallationError
+from langchain_gemma_jax.observe.metrics.exemplars import Exemplars
 from langchain_gemma_jax.observe.metrics.families import scope_label
 
 _log = OwnLog(__name__)
@@ -108,8 +109,8 @@ def trace_engine(provider: Any = None) -> Callable[[], None]:
         raise InstallationError("Spans need OpenTelemetry's API: pip install 'langchain-gemma-jax[otel]'.") from error
     from langchain_gemma_jax.engine.api.process import engine
 
-    spans = _Spans(trace, trace.get_tracer("langchain_gemma_jax", tracer_provider=provider))
-    events = engine().events
+    tracer = trace.get_tracer("langchain_gemma_jax", tracer_provider=provider)
+    spans, events = _Spans(trace, tracer, engine().companion(Exemplars)), engine().events
     ends = [
         events.subscribe(Submitted, spans.submitted),
         events.subscribe(Refused, spans.refused),
@@ -129,8 +130,8 @@ def trace_engine(provider: Any = None) -> Callable[[], None]:
 class _Spans:
     """Makes a request's spans when it is over."""
 
-    def __init__(self, trace: Any, tracer: Any) -> None:
-        self._trace, self._tracer = trace, tracer
+    def __init__(self, trace: Any, tracer: Any, exemplars: Exemplars) -> None:
+        self._trace, self._tracer, self._exemplars = trace, tracer, exemplars
         self._asked: OrderedDict[int, _Asked] = OrderedDict()
         self._compiles: deque[ProgramMade] = deque(maxlen=REMEMBERED)
         self._loads: deque[ModelLoaded] = deque(maxlen=REMEMBERED)
@@ -168,6 +169,9 @@ class _Spans:
         with self._lock:
             asked = self._asked.pop(record.number, None)
         if asked is not None:
+            around = self._trace.get_current_span(asked.context).get_span_context()
+            if around.trace_flags.sampled:
+                self._exemplars.note(record, f"{around.trace_id:032x}")
             self.worker.do(lambda: self._make(record, asked))
 
     def _make(self, record: Finished, asked: _Asked) -> None:

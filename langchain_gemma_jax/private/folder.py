@@ -40,11 +40,15 @@ class DamagedError(Exception):
 class Folder:
     """An open folder that was checked. It is closed when nothing refers to it any more."""
 
-    def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = ()) -> None:
-        """``visible``: of this folder and our own folders above it, those that other users may list."""
+    def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = (), *, shared: bool = False) -> None:
+        """``visible``: of this folder and our own folders above it, those that other users may list.
+
+        ``shared``: its files may be others', so that whoever reads one has to prove what is in it with a key.
+        """
         self.path = path
         self.fd = fd
         self.visible = visible
+        self.shared = shared
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:  # noqa: SIM105  at the end of the process a module's names may be gone, `suppress` among them
@@ -99,14 +103,24 @@ class Folder:
         Raises:
             DamagedError: this package cannot have written it.
         """
-        if fault := blemish(self.stat(name)):
+        if fault := self._blemish(self.stat(name)):
             raise DamagedError(fault)
-        fd = self.open(name, _READ)
+        try:
+            fd = self.open(name, _READ)
+        except PermissionError:
+            if not self.shared or _READ == os.O_RDONLY:
+                raise
+            fd = self.open(name, os.O_RDONLY)  # a file's owner alone may leave its times as they are
         facts = os.fstat(fd)
-        if fault := blemish(facts):
+        if fault := self._blemish(facts):
             os.close(fd)
             raise DamagedError(fault)
         return fd, facts.st_size
+
+    def _blemish(self, facts: os.stat_result) -> str | None:
+        if self.shared:
+            return None if stat.S_ISREG(facts.st_mode) else "it is no regular file"
+        return blemish(facts)
 
     def mark_used(self, name: str) -> None:
         """Set the time of last use to now, and keep the time of last change."""
@@ -156,6 +170,15 @@ def open_folder(path: Path, root: Path) -> Folder:
             visible.append(own)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     return Folder(path, fd, tuple(visible))
+
+
+def open_shared(path: Path) -> Folder:
+    """Open a folder that many machines mount. Who may write to it is the operator's matter; it is not made here.
+
+    Raises:
+        OSError: it is missing, or cannot be opened.
+    """
+    return Folder(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY), shared=True)
 
 
 def _steps(path: Path) -> list[Path]:

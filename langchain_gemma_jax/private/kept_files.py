@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from langchain_gemma_jax.private.file_locks import give_back, try_hold
-from langchain_gemma_jax.private.folder import DamagedError, Folder, UnsafeFolderError, blemish, open_folder
+from langchain_gemma_jax.private.folder import (
+    DamagedError,
+    Folder,
+    UnsafeFolderError,
+    blemish,
+    open_folder,
+    open_shared,
+)
 from langchain_gemma_jax.private.writing import TEMPORARY
 
 
@@ -70,11 +77,16 @@ class KeptFiles(Generic[Counts]):
         rejected: str = "rejected",
         root: Path | None = None,
         prepare: Callable[[Folder], None] | None = None,
+        shared: bool = False,
     ) -> None:
         """``rejected`` is the field of ``counts`` for damaged files; ``prepare`` is called with the opened folder.
 
-        The topmost folder of the path that has to be private is ``root``, by default the folder itself.
+        The topmost folder of the path that has to be private is ``root``, by default the folder itself. ``shared``:
+        many machines mount it, and its files may be others'. So it need not be private, and what cannot be deleted is
+        left.
         """
+        self.shared = shared
+        self.refused: frozenset[str] = frozenset()  # names of damaged files that could not be deleted
         self.path, self.root = path, path if root is None else root
         self.counts = counts
         self.writes = True  # until a write fails
@@ -146,11 +158,19 @@ class KeptFiles(Generic[Counts]):
     def mark_used(self, name: str) -> None:
         """Count now as a file's last use, so that it is not the next to be evicted."""
         if folder := self.to_write():
+            if self.shared:
+                with suppress(OSError):  # it is another's, or the folder can be read only
+                    folder.mark_used(name)
+                return
             with self.writing(), suppress(FileNotFoundError):  # another process may have deleted it by now
                 folder.mark_used(name)
 
     def remove(self, name: str) -> None:
         if folder := self.to_write():
+            if self.shared:
+                with suppress(OSError):
+                    folder.remove(name)
+                return
             with self.writing():
                 folder.remove(name)
 
@@ -159,6 +179,14 @@ class KeptFiles(Generic[Counts]):
         if self.folder():
             self.count(**{self._rejected: 1})
             self.remove(name)
+            if self.facts(name) is not None:
+                with self._counting:
+                    self.refused |= {name}
+
+    def accept(self, name: str) -> None:
+        """Forget that a file was refused: another one has its name now."""
+        with self._counting:
+            self.refused -= {name}
 
     def clear(self, suffix: str) -> int:
         """Delete everything but what other processes are writing. Return the number of files with the suffix."""
@@ -174,7 +202,7 @@ class KeptFiles(Generic[Counts]):
         words = self._wording
         not_kept = f"{words.files[:1].upper()}{words.files[1:]} are not kept"
         try:
-            folder = open_folder(self.path, self.root)
+            folder = open_shared(self.path) if self.shared else open_folder(self.path, self.root)
         except UnsafeFolderError as error:
             ways = ", or ".join([error.remedy, words.choose] if error.remedy else [words.choose])
             words.warn(

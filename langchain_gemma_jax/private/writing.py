@@ -28,6 +28,33 @@ def write_whole(folder: Folder, name: str, *parts: bytes | memoryview) -> os.sta
         hold.release()
 
 
+def write_unlocked(folder: Folder, name: str, *parts: bytes | memoryview) -> None:
+    """Write a file as ``write_whole`` does, without locks, which not every network has.
+
+    Its bytes are with the server before it gets its name: where a network writes later, errors come then.
+
+    Raises:
+        OSError: it was not written. What was there before still is.
+    """
+    temporary = f".{os.urandom(8).hex()}{TEMPORARY}"
+    fd = folder.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            for part in parts:
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[os.write(fd, rest) :]
+            os.fchmod(fd, 0o644)  # what is in it is encrypted, and other machines' users may be others
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        folder.replace(temporary, name)
+    except BaseException:
+        with suppress(OSError):
+            folder.remove(temporary)
+        raise
+
+
 def write_and_hold(folder: Folder, name: str, *parts: bytes | memoryview) -> Hold:
     """Write a file as ``write_whole`` does, and keep its lock, by which others see that its writer is still alive.
 

@@ -39,6 +39,10 @@ class DeploymentPlan:
     """Make all programs of a replica before it gets calls."""
     api_key_file: str = ""
     """The file of API keys, on each machine. Empty: no keys, and only programs on the same machine are answered."""
+    prefix_folder: str = ""
+    """A folder for prefixes that all machines mount. It needs ``prefix_key_file``. Empty: prefixes are not kept."""
+    prefix_key_file: str = ""
+    """The file with the key for them, on each machine."""
     cpus: float = 1.0
     """Processors reserved for a replica."""
     gpus: float = 0.0
@@ -63,10 +67,7 @@ class DeploymentPlan:
         Raises:
             InputError: an argument is unknown, or its value is not possible.
         """
-        known = {field.name: str(field.type) for field in fields(cls)}
-        if unknown := sorted(set(arguments) - set(known)):
-            raise InputError(f"app: no argument is called {', '.join(unknown)}. There are: {', '.join(known)}.")
-        return cls(**{name: _value(name, known[name], value) for name, value in arguments.items()})
+        return cls(**read_arguments(cls, "app", arguments))
 
     @property
     def named_model(self) -> str:
@@ -90,7 +91,24 @@ class DeploymentPlan:
         return self.call_s + SHUTDOWN_SECONDS
 
 
-def _value(name: str, kind: str, value: Any) -> Any:
+def read_arguments(plan: type[Any], what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as the fields of a plan have them. ``what``: takes them, for the error.
+
+    Raises:
+        InputError: an argument is unknown, or its value is not possible.
+    """
+    known = {field.name: str(field.type) for field in fields(plan)}
+    if unknown := sorted(set(arguments) - set(known)):
+        raise InputError(f"{what}: no argument is called {', '.join(unknown)}. There are: {', '.join(known)}.")
+    return {name: read_value(name, known[name], value) for name, value in arguments.items()}
+
+
+def read_value(name: str, kind: str, value: Any) -> Any:
+    """Return an argument's value as its field has it. ``kind``: the field's type, such as "int | None".
+
+    Raises:
+        InputError: it is none of this kind.
+    """
     wanted = {"int": int, "float": float, "bool": bool, "str": str}[kind.removesuffix(" | None")]
     if value is None and kind.endswith("None"):
         return None

@@ -23,8 +23,9 @@ class Replica:
         from langchain_gemma_jax.engine.api.process import configure
 
         keys = read_keys(plan.api_key_file) if plan.api_key_file else None
+        places = {name: path for name in ("prefix_folder", "prefix_key_file") if (path := getattr(plan, name))}
         settings = {} if plan.max_context is None else {"max_context": plan.max_context}
-        configure(max_waiting=max(1, plan.ongoing), **settings)
+        configure(max_waiting=max(1, plan.ongoing), **settings, **places)
         models = (plan.named_model,)
         readiness = Readiness(models, warmup=plan.warmup, max_context=plan.max_context)
         readiness.make_ready()

@@ -8,15 +8,18 @@ from collections.abc import AsyncGenerator, Mapping
 
 from langchain_gemma_jax.chat.calling.starting import abegin, beside, when_prepared
 from langchain_gemma_jax.engine.host.error_names import named
+from langchain_gemma_jax.engine.prefix_store.peer_http import PATH as KV_PATH
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.private.freed_memory import give_back
 from langchain_gemma_jax.server.apis.anthropic_answers import AnthropicCount, AnthropicForm, AnthropicMessages
 from langchain_gemma_jax.server.apis.caller import Api, Caller, ServedModels
 from langchain_gemma_jax.server.apis.chat_completions import ChatCompletions
+from langchain_gemma_jax.server.apis.completions import Completions
 from langchain_gemma_jax.server.apis.native import CALLS, Native, NativeForm
 from langchain_gemma_jax.server.apis.openai_parts import OpenAIForm
 from langchain_gemma_jax.server.apis.responses import Responses
+from langchain_gemma_jax.server.browser.browser_page import ACTIVITY
 from langchain_gemma_jax.server.embeddings_api import EmbeddingsApi
 from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.bodies import LARGE, Bodies, Body
@@ -25,6 +28,13 @@ from langchain_gemma_jax.server.http.limits import ServerLimits
 from langchain_gemma_jax.server.http.listening import is_loopback
 from langchain_gemma_jax.server.http.open_calls import OpenCalls
 from langchain_gemma_jax.server.http.problems import RequestError, ServerFailedError
+from langchain_gemma_jax.server.offered_files import OfferedFiles
+from langchain_gemma_jax.server.ollama.chat import OllamaChat
+from langchain_gemma_jax.server.ollama.embed import OllamaEmbed, OllamaEmbeddings
+from langchain_gemma_jax.server.ollama.forms import OF_OLLAMA, OllamaForm
+from langchain_gemma_jax.server.ollama.generate import OllamaGenerate
+from langchain_gemma_jax.server.ollama.lists import OllamaShow
+from langchain_gemma_jax.server.ollama.pull import OllamaPull
 from langchain_gemma_jax.server.pages import PATHS, Pages
 from langchain_gemma_jax.server.readiness import Readiness
 from langchain_gemma_jax.wire.addresses import DEADLINE, OURS, PATH
@@ -32,7 +42,6 @@ from langchain_gemma_jax.wire.addresses import DEADLINE, OURS, PATH
 _log = logging.getLogger(__name__)
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+)(?::[0-9]{1,5})?")  # no other part of a URL
-_OPEN = {"/health", "/ready"}  # paths that are answered without a key
 
 
 class GemmaJaxApp:
@@ -46,6 +55,7 @@ class GemmaJaxApp:
         limits: the limits of a client's connections, requests and calls.
         readiness: loads the models and makes their programs. None: the app makes one, which begins when the app starts.
         open_metrics: answer ``/metrics`` without a key, too.
+        page: have a page for browsers at ``/``. Its files need no key; all that it asks for does.
     """
 
     def __init__(
@@ -56,22 +66,31 @@ class GemmaJaxApp:
         readiness: Readiness | None = None,
         *,
         open_metrics: bool = False,
+        page: bool = True,
     ) -> None:
         self.calls = OpenCalls()
         self._models, self._keys, self._limits = models, keys, limits or ServerLimits()
         self._bodies = Bodies(self._limits)
-        self._open = _OPEN | {"/metrics"} if open_metrics else _OPEN
+        self._open = {"/metrics"} if open_metrics else set()
         self.readiness = readiness or Readiness(models.names)
-        native, openai, anthropic = NativeForm(), OpenAIForm(), AnthropicForm()
+        native, openai, anthropic, ollama = NativeForm(), OpenAIForm(), AnthropicForm(), OllamaForm()
         self._apis: dict[str, tuple[Api, ErrorForm]] = {
             **{PATH + what: (Native(what), native) for what in CALLS},
             "/v1/chat/completions": (ChatCompletions(), openai),
+            "/v1/completions": (Completions(), openai),
             "/v1/embeddings": (EmbeddingsApi(), openai),
             "/v1/responses": (Responses(), openai),
             "/v1/messages": (AnthropicMessages(), anthropic),
             "/v1/messages/count_tokens": (AnthropicCount(), anthropic),
+            "/api/chat": (OllamaChat(), ollama),
+            "/api/generate": (OllamaGenerate(), ollama),
+            "/api/embed": (OllamaEmbed(), ollama),
+            "/api/embeddings": (OllamaEmbeddings(), ollama),
+            "/api/show": (OllamaShow(), ollama),
+            "/api/pull": (OllamaPull(), ollama),
         }
-        self._pages = Pages(models, self.readiness, self.calls, self._apis)
+        self._pages = Pages(models, self.readiness, self.calls, self._apis, page=page)
+        self._prefixes = OfferedFiles()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or an event of the server's start or end."""
@@ -110,23 +129,28 @@ class GemmaJaxApp:
             pass
 
     def _shown(self, path: str) -> str:
-        return path if path in self._apis or path in PATHS else "another path"
+        return path if path in self._apis or path in {*PATHS, ACTIVITY} else "another path"
 
     def _form_of(self, path: str) -> ErrorForm:
         found = self._apis.get(path)
         if found is not None:
             return found[1]
+        if path.startswith(OF_OLLAMA):
+            return OllamaForm()
         return NativeForm() if path.startswith(OURS) else OpenAIForm()
 
     async def _carry_out(self, exchange: Exchange) -> None:
         exchange.check_head()
+        if exchange.path.startswith(KV_PATH):  # replicas prove that they have the deployment's key, and need no other
+            await self._prefixes.answer(exchange)
+            return
         self._check_origin(exchange.headers)
         allowed = [each for each in (_deadline(exchange.headers), self._limits.call_s) if each is not None]
         clock = Clock(min(allowed, default=None))
         caller = Caller(self._models, self._scope_of(exchange), clock)
         found = self._apis.get(exchange.path)
         if found is None:
-            await self._pages.answer(exchange, shows_all=self._keys is None or bool(caller.scope))
+            await self._pages.answer(exchange, caller, shows_all=self._keys is None or bool(caller.scope))
             return
         if exchange.method != "POST":
             raise RequestError(
@@ -158,26 +182,27 @@ class GemmaJaxApp:
         try:
             return self._keys.scope_of(exchange.headers)
         except GemmaJaxError:
-            if exchange.path in self._open:
+            if exchange.path in self._open or self._pages.is_open(exchange):
                 return ""
             raise
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request of a page in a browser on this machine: those are answered by a server with keys only.
+        """Refuse a request of a site's page in a browser on this machine: a server with keys alone answers those.
 
-        A page is recognized by its ``Origin``, or by a ``Host`` that is another name than localhost, as it is when a
-        site's name was made to resolve to this machine.
+        A page is recognized by its ``Origin``, which is this server's own for the page that it has itself; or by a
+        ``Host`` that is another name than localhost, as it is when a site's name was made to resolve to this machine.
 
         Raises:
             RequestError: the request may come from a page.
         """
         if self._keys is not None:
             return
-        host = _HOST.fullmatch(headers.get("host", "localhost"))
-        if host is None or not is_loopback(host[1]) or "origin" in headers:
+        shown = headers.get("host", "localhost")
+        host, origin = _HOST.fullmatch(shown), headers.get("origin")
+        if host is None or not is_loopback(host[1]) or origin not in {None, f"http://{shown}"}:
             raise RequestError(
-                "Pages in a browser, and requests to another name than localhost, are answered by a server with keys "
-                "alone: gemma-jax serve --api-key-file FILE.",
+                "Other sites' pages in a browser, and requests to another name than localhost, are answered by a "
+                "server with keys alone: gemma-jax serve --api-key-file FILE.",
                 403,
                 "forbidden_origin",
             )

@@ -12,12 +12,10 @@ from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, vecto
 from langchain_gemma_jax.chat.calling.starting import abegin
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
-from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.server.apis.caller import Caller
-from langchain_gemma_jax.server.apis.fields import as_list, as_text, refuse_unknown
+from langchain_gemma_jax.server.apis.fields import MOST_TEXTS, as_list, as_size, as_text, refuse_unknown
 from langchain_gemma_jax.server.apis.openai_parts import EVENTS
 
-MOST_TEXTS = 2048  # in one request, as OpenAI has it
 _KNOWN = ("model", "input", "encoding_format", "dimensions", "user")
 
 
@@ -38,7 +36,11 @@ class EmbeddingsApi:
         if form not in ("float", "base64"):
             raise InputError(f"encoding_format: expected 'float' or 'base64', found {form!r:.60}.")
         named = as_text(body.get("model"), "model")
-        asked = AskedVectors(model=caller.models.named(named), how=HowToLoad(), dimensions=_dimensions(body))
+        asked = AskedVectors(
+            model=caller.models.named(named),
+            how=caller.models.how,
+            dimensions=as_size(body.get("dimensions"), "dimensions"),
+        )
         return _vectors(texts, asked, named, form, caller.clock)
 
 
@@ -65,15 +67,6 @@ def _texts(body: Mapping[str, Any]) -> list[str]:
             )
         as_text(text, f"input[{number}]")
     return texts
-
-
-def _dimensions(body: Mapping[str, Any]) -> int | None:
-    size = body.get("dimensions")
-    if size is None:
-        return None
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InputError(f"dimensions: expected a whole number from 1, found {size!r:.60}.")
-    return size
 
 
 def _packed(vector: list[float]) -> str:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from langchain_gemma_jax.errors import ClosedError, GemmaJaxError
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 
 _log = logging.getLogger(__name__)
 
@@ -21,9 +22,15 @@ class Readiness:
         *,
         warmup: bool = True,
         max_context: int | None = None,
+        how: HowToLoad | None = None,
         on_failure: Callable[[GemmaJaxError], object] | None = None,
     ) -> None:
-        """``warmup``: make all programs, for conversations of up to ``max_context`` tokens; else only load weights."""
+        """Say what is to be made ready.
+
+        ``warmup``: make all programs, for conversations of up to ``max_context`` tokens; else only load weights.
+        ``how``: how the models are loaded for callers who say nothing else.
+        """
+        self._how = how or HowToLoad()
         self._models, self._warmup, self._max_context = models, warmup, max_context
         self._on_failure = on_failure
         self._pending: dict[str, str] = dict.fromkeys(models, "weights")
@@ -70,7 +77,7 @@ class Readiness:
     def _make_one_ready(self, model: str) -> None:
         from langchain_gemma_jax.engine.api.process import engine
 
-        served = engine().load(model, timeout=None)
+        served = engine().load(model, timeout=None, **self._how.arguments())
         if self._warmup:
             self._pending[model] = "programs"
             engine().warmup(served, max_context=self._max_context, progress=False)

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from langchain_gemma_jax.engine.base.guards import Policies
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.routing.route import as_route
+from langchain_gemma_jax.settings.durations import FORMS, seconds_of
 
 Check: TypeAlias = Callable[[str, object], object]
 
@@ -29,6 +30,15 @@ def model_place(name: str, value: object) -> str:
         value = os.fspath(value)
     if not isinstance(value, str) or not value.strip():
         raise _error(name, "a folder, or a model's id on the Hugging Face Hub such as 'google/gemma-3-1b-it'", value)
+    return value
+
+
+def folder_or_file(name: str, value: object) -> str:
+    """Check a place on this machine."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str) or not value.strip():
+        raise _error(name, "a folder or a file", value)
     return value
 
 
@@ -52,6 +62,14 @@ def seconds(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= cast("float", value) < 2**31:
         raise _error(name, "seconds from 0 to 2**31, or None for no limit", value)
     return float(value)
+
+
+def stay(name: str, value: object) -> float:
+    """Check how long a model stays: a number of seconds, or a text such as "5m"."""
+    found = seconds_of(value, name)
+    if found < 0:
+        raise _error(name, f"{FORMS}, from 0, or None to stay until memory is needed", value)
+    return found
 
 
 def tokens(least: int, none: str) -> Check:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from langchain_gemma_jax.dialects import NAMES
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, DTYPES, WEIGHTS, HowToLoad
+from langchain_gemma_jax.models.configuration.how_to_load import ACTIVATIONS, CACHE_DTYPES, DTYPES, WEIGHTS, HowToLoad
 from langchain_gemma_jax.routing.route import Sizes
 from langchain_gemma_jax.settings import checks
 
@@ -30,6 +30,7 @@ class Setting:
     unit: str = ""  # of its number, for the command's help
     sent: bool = True  # to a server, with a call's options; False: it is for this machine, or sent otherwise
     owned: bool = False  # by whoever runs a server: those who ask may not change it
+    personal: bool = False  # each caller's own: a server sets none for all
 
 
 class ModelSettings(BaseModel):
@@ -56,8 +57,9 @@ class ModelSettings(BaseModel):
     """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
     timeout: Annotated[float | None, Setting(checks.seconds, elsewhere=("request_timeout",), unit="seconds")] = None
     """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
-    keep_alive: Annotated[float | None, Setting(checks.seconds, unit="seconds", owned=True)] = None
-    """Seconds that the model stays in memory when nobody uses it. None: until the memory is needed for another one."""
+    keep_alive: Annotated[float | str | None, Setting(checks.stay, unit="seconds", owned=True)] = None
+    """Seconds that the model stays in memory when nobody uses it, or a text such as "5m" or "1h30m". None: until the
+    memory is needed for another one."""
 
 
 class TextSettings(ModelSettings):
@@ -67,6 +69,24 @@ class TextSettings(ModelSettings):
         int | str | None, Setting(checks.device_count, elsewhere=("tensor_parallel_size",), unit="count", owned=True)
     ] = None
     """The number of devices that the model is divided among, or "auto": the fewest on which it fits. None: one."""
+    cache_dtype: Annotated[
+        str | None,
+        Setting(
+            checks.one_of(*CACHE_DTYPES, none="that of the model"),
+            elsewhere=("kv_cache_dtype", "type_k", "type_v", "cache_type_k", "cache_type_v"),
+            owned=True,
+        ),
+    ] = None
+    """Keys and values of long contexts: "int8" rounds those of global layers, in half the memory. None: as the model
+    has them. See docs/choosing.md."""
+    drafter: Annotated[
+        str | None, Setting(checks.text, elsewhere=("draft_model", "assistant_model", "speculative_model"), owned=True)
+    ] = None
+    """A drafter for a Gemma 4, a folder or an id on the Hub; "off": none. None: the one beside the model, if any."""
+    adapter: Annotated[
+        str | None, Setting(checks.folder_or_file, elsewhere=("lora", "lora_path", "lora_request"), owned=True)
+    ] = None
+    """An adapter (LoRA) beside the weights: PEFT's folder, or a GGUF adapter. None: none. See docs/adapters.md."""
     max_context: Annotated[
         int | None,
         Setting(
@@ -77,14 +97,14 @@ class TextSettings(ModelSettings):
         ),
     ] = None
     """Tokens of prompt and answer, from 2. Longer prompts are refused. None: what the model allows."""
-    scope: Annotated[str, Setting(checks.text)] = ""
+    scope: Annotated[str, Setting(checks.text, personal=True)] = ""
     """A tenant's name. Conversations of different scopes share nothing, not even how long something takes."""
 
 
 class DialogueSettings(TextSettings):
     """Settings of every model that reads conversations."""
 
-    app: Annotated[str, Setting(checks.text)] = ""
+    app: Annotated[str, Setting(checks.text, personal=True)] = ""
     """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
     dialect: Annotated[str | None, Setting(checks.one_of(*NAMES))] = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
@@ -155,7 +175,7 @@ class ChatSettings(DialogueSettings, SamplingSettings):
     """The policy of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
     replicas: Annotated[int | str | None, Setting(checks.device_count, unit="count", owned=True)] = None
     """The number of copies of the model in memory, each on devices of its own, or "auto". None: one."""
-    trust_remote_code: Annotated[bool | None, Setting(checks.truth)] = None
+    trust_remote_code: Annotated[bool | None, Setting(checks.truth, personal=True)] = None
     """Allow Python files in the folder of a model "torchax:..." to be run. Unless this is True, they are not."""
 
 
@@ -167,6 +187,10 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         if isinstance(fact, Setting)
     }
 )
+OF_A_MODEL = tuple(name for name in SETTINGS if name != "model")
+"""The settings besides the model itself, all of which a verb that asks one takes as options."""
+OF_A_SERVER = tuple(name for name in OF_A_MODEL if SETTINGS[name].sent and not SETTINGS[name].personal)
+"""The settings that whoever runs a server may set for all who ask it and say nothing else."""
 SAMPLED = tuple(field.name for field in fields(Sampling) if field.name in SETTINGS)
 OTHER_NAMES = {other: name for name, setting in SETTINGS.items() for other in setting.other_names}
 

@@ -39,6 +39,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
         found["logit_bias"] = [list(each) for each in asked.logit_bias.items()]
     found["tools"] = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        | ({"defer_loading": True} if tool.deferred else {})
         for tool in asked.tools
     ]
     if asked.answer is not None:
@@ -62,8 +63,8 @@ def session_out(asked: Options) -> str | None:
 MOST_TOOLS = 1000
 
 
-def options_in(told: object) -> Options:
-    """Return the options that were sent.
+def options_in(told: object, stored: Mapping[str, object] | None = None) -> Options:
+    """Return the options that were sent. ``stored``: the settings of whoever they were sent to, for what is not said.
 
     Raises:
         InputError: ``told`` has no options, or impossible ones.
@@ -80,7 +81,9 @@ def options_in(told: object) -> Options:
         raise InputError(f"tools: expected a list, found {type(tools).__name__}.")
     if len(tools) > MOST_TOOLS:
         raise InputError(f"tools: expected at most {MOST_TOOLS}, found {len(tools)}.")
-    found = options(dict.fromkeys(SETTINGS), None, {**given, "tools": [_tool(each) for each in tools]})
+    found = options(
+        dict.fromkeys(SETTINGS) if stored is None else stored, None, {**given, "tools": [_tool(each) for each in tools]}
+    )
     token = told.get("token")
     answer = _answer(told["answer"]) if "answer" in told else None
     return found.model_copy(update={"answer": answer, "token": SecretStr(token) if isinstance(token, str) else None})

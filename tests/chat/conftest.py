@@ -24,7 +24,13 @@ from tests.serving import serving
 
 # Files whose tests are run through a socket too, in which the same answers come from a server: all with the slow ones,
 # these always.
-ON_THE_WIRE_ALWAYS = {"test_messages_out", "test_answer_metadata", "test_model_errors", "test_protocol_events"}
+ON_THE_WIRE_ALWAYS = {
+    "test_messages_out",
+    "test_answer_metadata",
+    "test_model_errors",
+    "test_protocol_events",
+    "test_llms",
+}
 FROM_THE_ENGINE = {"scripted", "chat_of", "whole_of", "folder_of"}
 NOT_ON_THE_WIRE = {
     "test_event_reader.test_bound_tools_are_converted_once": "a server gets tools with each request",

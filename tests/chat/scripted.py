@@ -8,8 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.api.live_view import LiveView
 from langchain_gemma_jax.engine.base.events import Events, StepRouted
+from langchain_gemma_jax.engine.base.guards import Guards
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import FinishReason, Request, RequestSpec, TokenLogprobs
@@ -43,6 +46,8 @@ class ScriptedEngine:
     events: Events = field(default_factory=Events)
     companions: dict[Callable[[], object], object] = field(default_factory=dict)
     silent: bool = False  # it never answers
+    guards: Guards = field(default_factory=lambda: Guards(Settings))
+    kept: list[float | None] = field(default_factory=list)  # how long its model is to stay
     before: Callable[[], None] = lambda: None  # happens when something is submitted
     support: MediaSupport | None = None  # what it can see and hear
 
@@ -64,6 +69,15 @@ class ScriptedEngine:
 
     def companion(self, make: Callable[[], T]) -> T:
         return self.companions.setdefault(make, make())  # type: ignore[return-value]
+
+    def keep_alive(self, served: Served, seconds: float | None) -> None:
+        self.kept.append(seconds)
+
+    def live(self) -> LiveView:
+        return LiveView((), (), (), (), len(self.submitted), 0, 0, 0, 0)
+
+    def models(self) -> tuple[object, ...]:
+        return ()
 
     def status(self, source: str, **how: object) -> None:
         """Nothing is known of it."""

@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, Route, UnsupportedModelError
+from langchain_gemma_jax import Choice as RouteChoice
 from langchain_gemma_jax.chat.calling.label_scores import label_ids
 from tests.chat.decision_models import STATE, Choice, Noul, Score, decisions, ours
 from tests.dialects.vocabulary import tokenizer
@@ -50,8 +51,8 @@ async def test_what_is_not_possible_is_refused(scripted):
     box = decisions.Box(instructions="Where?")
     for state, questions, match in (
         ("x", {}, "expected one at least"),
-        ([image], QUESTIONS, "reads text alone"),
-        (HumanMessage([image]), QUESTIONS, "words alone"),
+        ([image, image], QUESTIONS, "reads text alone"),
+        (HumanMessage([image]), {"team": QUESTIONS["team"]}, "words alone"),
         ("x", {"where": box}, "reads text alone"),
         ("x", {"one": Choice(instructions="?", criteria=dict.fromkeys(map(str, range(60))))}, "at most 52"),
     ):
@@ -122,3 +123,22 @@ def test_a_calibrated_judge_is_a_copy_that_believes_itself_less(judge):
     ):
         with pytest.raises(InputError, match="known: expected"):
             judge.calibrated(wrong)
+
+
+def test_a_policy_decides_without_a_model():
+    seen = []
+
+    def policy(signals):
+        seen.append(signals)
+        return RouteChoice("heavy" if "hard" in signals.said else "light", "by words")
+
+    model = ours.PolicyDecisionModel(policy=policy)
+    question = Choice(instructions="", criteria={"light": "little", "heavy": "much"})
+    for state in ("a hard one", HumanMessage("a hard one"), [HumanMessage("a hard one")], {"said": "a hard one"}):
+        found = model.invoke({"state": state, "questions": {"size": question}}).choices["size"]
+        assert (found.choice, found.probabilities) == ("heavy", {"light": 0.0, "heavy": 1.0})
+    assert seen[0].sizes == ("light", "heavy")
+    other = Choice(instructions="", criteria={"a": "", "b": ""})
+    for wrong, match in ((Noul(instructions="?"), "is a Noul"), (other, "the policy to give a Choice of a, b")):
+        with pytest.raises(InputError, match=match):
+            model.invoke({"state": "x", "questions": {"size": wrong}})

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableLambda
 
-from langchain_gemma_jax import DeadlineError, GemmaJaxLLM, InputError
+from langchain_gemma_jax import ContextLengthError, DeadlineError, GemmaJaxLLM, InputError, ServerUnreachableError
 
 
 @pytest.fixture
@@ -37,6 +37,27 @@ def test_what_it_cost_and_how_it_ended(llm):
     assert usage["prompt_tokens"] == 2 + llm.get_num_tokens("THE EARTH") + llm.get_num_tokens("A")
     told = llm._get_ls_params(model_name="y")
     assert (told["ls_provider"], told["ls_model_name"], told["ls_max_tokens"]) == ("gemma_jax", "y", 8)
+
+
+async def test_errors_are_the_same_wherever_it_runs(llm):
+    for wrong, error, said in (
+        (lambda: llm.invoke("A", suffix="B"), InputError, "cannot fill in between two texts"),
+        (lambda: list(llm.stream("A", suffix="B")), InputError, "cannot fill in between two texts"),
+        (lambda: llm.generate(["A", "A" * 20_000]), ContextLengthError, "too many"),
+        (lambda: llm.invoke("A", timeout=0), DeadlineError, "deadline|time"),
+    ):
+        with pytest.raises(error, match=said):
+            wrong()
+    with pytest.raises(InputError, match="cannot fill in"):
+        await llm.ainvoke("A", suffix="B")
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path):
+    llm = GemmaJaxLLM(server=f"unix:{tmp_path}/none.sock")
+    with pytest.raises(ServerUnreachableError, match="gemma-jax serve"):
+        llm.invoke("Hi")
+    with pytest.raises(InputError, match="server"):
+        GemmaJaxLLM(server="nowhere")
 
 
 async def test_deadlines_hold(scripted):

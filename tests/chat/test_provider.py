@@ -85,6 +85,18 @@ def test_where_the_table_has_moved_there_is_a_warning(tables, monkeypatch):
     assert len(caught) == 1
 
 
+def test_the_middleware_for_deferred_tools_knows_the_package(monkeypatch):
+    module = sys.modules.setdefault(provider.SEARCHING, types.ModuleType(provider.SEARCHING))
+    for table in ({"openai": {"type": "tool_search"}}, {"gemma_jax": {"type": "theirs"}}):
+        before = dict(table)
+        monkeypatch.setattr(module, "_SERVER_TOOL_SEARCH_TOOLS", table, raising=False)
+        provider.register()
+        assert table == {"gemma_jax": {"type": "tool_search"}} | before
+    monkeypatch.setattr(module, "_SERVER_TOOL_SEARCH_TOOLS", ["moved"])
+    with pytest.warns(ProviderWarning, match="defer_loading"):
+        provider.register()
+
+
 def test_an_entry_of_the_users_own_stays(monkeypatch):
     table = {"gemma_jax": ("theirs", "Theirs", None)}
     other_langchain(monkeypatch, _BUILTIN_PROVIDERS=table)

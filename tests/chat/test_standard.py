@@ -14,6 +14,7 @@ from langchain_gemma_jax import ChatGemmaJax, engine
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan
 from langchain_gemma_jax.media.web_links import LinkReader
 from langchain_gemma_jax.models.seams.media_support import MediaSupport
+from tests.chat.deferring import Deferring
 from tests.chat.sensing import HeardSounds
 from tests.media.samples import encoded, pdf, tone, wav
 
@@ -135,6 +136,22 @@ async def test_what_random_weights_can_show(name, version, suite, chat_of, whole
     if "my_adder_tool" in inspect.signature(test).parameters:
         given["my_adder_tool"] = type(suite).my_adder_tool.__wrapped__(suite)
     result = test(**given)
+    if inspect.isawaitable(result):
+        await result
+
+
+OF_TOOLS = [name for name, version in SHOWN if "tool" in name and version is None]
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+@pytest.mark.parametrize("name", OF_TOOLS)
+async def test_tools_that_are_deferred(name, suite, whole_of):
+    """Each tool is behind a search: the model finds it first, where a choice makes it call one."""
+    model = Deferring(**{field: value for field, value in whole_of() if field in whole_of().model_fields_set})
+    test = getattr(suite, name)
+    given = {"my_adder_tool": type(suite).my_adder_tool.__wrapped__(suite)}
+    result = test(model, **{key: value for key, value in given.items() if key in inspect.signature(test).parameters})
     if inspect.isawaitable(result):
         await result
 

@@ -29,12 +29,13 @@ ROWS: dict[str, tuple[str, str]] = {
     "`ModelRouterMiddleware`": (MIDDLEWARE, "test_a_decision_model_routes"),
     "`AutoModeMiddleware`": (MIDDLEWARE, "test_a_decision_model_guards_calls"),
     "`ModelRefusalMiddleware`": (MIDDLEWARE, "test_refusals_are_the_words_of_servers"),
-    "`ProviderToolSearchMiddleware`: refused, as it needs a server": (
+    "`ProviderToolSearchMiddleware`: the search is the model's own": (
         MIDDLEWARE,
-        "test_search_on_a_server_is_refused_by_name",
+        "test_search_by_the_provider_is_ours",
     ),
     "LangGraph: checkpoints in memory": ("test_graphs", "test_a_conversation_is_kept_in_memory"),
     "LangGraph: checkpoints in SQLite": ("test_graphs", "test_a_conversation_is_kept_in_sqlite"),
+    "LangGraph: checkpoints carry nothing of an engine": ("test_graphs", "test_checkpoints_carry_nothing_of_an_engine"),
     "LangGraph: interrupts": ("test_graphs", "test_an_interrupt_waits_for_a_person"),
     "LangGraph: parallel branches": ("test_graphs", "test_parallel_branches_share_the_engine"),
     "LangGraph: subgraphs, all modes of streaming": ("test_graphs", "test_a_graph_in_a_graph_streams_in_every_mode"),

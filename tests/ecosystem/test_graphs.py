@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Annotated, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -53,6 +54,31 @@ async def test_a_conversation_is_kept_in_sqlite(chat_of, tmp_path):
         graph.add_edge(START, "model")
         found = (await graph.compile(checkpointer=kept).ainvoke({"messages": ["SO?"]}, CONFIG))["messages"]
     assert len(found) == 6
+
+
+def test_checkpoints_carry_nothing_of_an_engine(scripted):
+    """So they go to any database, and on in any process: there the conversation is read again, or found."""
+    call = "<|tool_call>call:ring{n:3}<tool_call|><|tool_response>"
+    model, engine = scripted("<|channel>thought\nHm<channel|>Hello.", call, thinking=True)
+    saver = InMemorySaver()
+    graph = talk(model.bind_tools([{"title": "ring", "description": "", "type": "object"}]), checkpointer=saver)
+    for said in ("Hi", "Ring"):
+        graph.invoke({"messages": [said]}, CONFIG)
+    checkpoints = [each.checkpoint for each in saver.list(CONFIG)]
+    assert len(checkpoints) >= 4, "two turns, each before and after its answer"
+    for checkpoint in checkpoints:
+        kind, data = saver.serde.dumps_typed(checkpoint)
+        assert kind == "msgpack", "nothing in it has to be pickled"
+        assert len(data) < 10_000, "as long as the words, not as what an engine keeps of them"
+        for message in checkpoint["channel_values"].get("messages", ()):
+            assert json.loads(message.model_dump_json()) == message.model_dump(), "plain values alone"
+            assert not {"ids", "keys", "pages", "prompt"} & set(message.response_metadata)
+    other, fresh = scripted("Done.")  # another process, that has never heard of it
+    graph = talk(other, checkpointer=saver)
+    result = ToolMessage("ding", tool_call_id=graph.get_state(CONFIG).values["messages"][-1].tool_calls[0]["id"])
+    assert graph.invoke({"messages": [result]}, CONFIG)["messages"][-1].text == "Done."
+    assert fresh is not engine
+    assert len(fresh.submitted) == 1
 
 
 def test_an_interrupt_waits_for_a_person(scripted):

@@ -18,7 +18,7 @@ import pytest
 
 from langchain_gemma_jax.engine.api import model_estimate
 from langchain_gemma_jax.engine.api.engine import Engine
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ProgramKey, without_adapters
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Programs, Shape
 from langchain_gemma_jax.engine.drafting.row_costs import RowCosts
@@ -103,6 +103,10 @@ def tiny_model(model_of) -> Model:
     return model_of("local and global")
 
 
+def _is_step(key: ProgramKey) -> bool:
+    return without_adapters(key)[0][0] == "step"
+
+
 class SharedLibrary(Library):
     """One that has no store, and most of its programs from another one: all but those that make steps in a loop."""
 
@@ -111,10 +115,10 @@ class SharedLibrary(Library):
         self._common = common
 
     def of(self, key: ProgramKey, waited: Waited | None = None) -> Callable[..., object]:
-        return super().of(key, waited) if key[0] == "step" else self._common.of(key, waited)
+        return super().of(key, waited) if _is_step(key) else self._common.of(key, waited)
 
     def make(self, key: ProgramKey) -> ReadyProgram:
-        return super().make(key) if key[0] == "step" else self._common.make(key)
+        return super().make(key) if _is_step(key) else self._common.make(key)
 
 
 @pytest.fixture(scope="session")

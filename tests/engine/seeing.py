@@ -22,6 +22,7 @@ from langchain_gemma_jax.models.seams.media_encoder import Sight, Tensor
 from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.model_media import ModelMedia
+from langchain_gemma_jax.models.vision.projections import Pooled
 from langchain_gemma_jax.models.vision.siglip import Siglip
 from tests.engine.tiny import CONTEXT, TIE
 
@@ -40,7 +41,7 @@ def seeing(model: Model, sight: Sight = Sight.EVERYWHERE) -> Model:
         heads=2,
         ffw_width=12,
         eps=1e-6,
-        tokens_a_side=5,
+        projection=Pooled(5),
         text_width=width,
         sight=sight,
     )

@@ -239,9 +239,9 @@ TWO_SIZES = Ladders(chunks=(16,), capacities=(32, CONTEXT), rows=(1,))
     [
         ("all global", ONE_SIZE),
         ("shared KV", ONE_SIZE),
-        pytest.param(
-            "by kernels", TWO_SIZES, marks=pytest.mark.skipif(not kernels_run(), reason="no kernels run here")
-        ),
+        ("rounded", ONE_SIZE),
+        pytest.param("by kernels", TWO_SIZES, marks=by_kernels),
+        pytest.param("rounded by kernels", TWO_SIZES, marks=by_kernels),
         pytest.param("a wide window", TWO_SIZES, marks=pytest.mark.slow),
     ],
 )

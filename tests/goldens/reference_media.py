@@ -13,12 +13,13 @@ from tests.parity.reference_hf import read_config
 
 
 def made_up_model(
-    raw: Mapping[str, object], weight: Callable[[str, tuple[int, ...]], npt.NDArray[np.float32]]
+    raw: Mapping[str, object],
+    weight: Callable[[str, tuple[int, ...]], npt.NDArray[np.float32]],
+    kind: type[transformers.PreTrainedModel] | None = None,
 ) -> transformers.PreTrainedModel:
-    """A model with made-up weights, in float32 with attention written out."""
-    model = transformers.AutoModelForImageTextToText.from_config(
-        read_config(raw), attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    """A model with made-up weights, in float32 with attention written out. ``kind``: its class, if it is no writer."""
+    make = transformers.AutoModelForImageTextToText.from_config if kind is None else kind._from_config
+    model = make(read_config(raw), attn_implementation="eager", dtype=torch.float32).eval()
     tied = set(model.all_tied_weights_keys)
     for key, value in model.state_dict().items():
         if key not in tied:

@@ -23,6 +23,12 @@
 
 #include "xla/ffi/api/c_api.h"
 
+#if XLA_FFI_API_MINOR >= 5  // newer names of the same places
+#define XLA_FFI_ExecutionContext XLA_FFI_InvokeContext
+#define XLA_FFI_Error_GetMessage XLA_FFI_Error_GetDetails
+#define XLA_FFI_Error_GetMessage_Args XLA_FFI_Error_GetDetails_Args
+#endif
+
 // ---- XLA's side of a call: errors, and a pool of threads
 
 struct XLA_FFI_Error {
@@ -159,9 +165,11 @@ std::vector<float> floats(int64_t count) {
 struct Type {
   XLA_FFI_DataType dtype;
   int bytes;
+  bool exponent = false;  // of two, in a byte
 };
 const Type kF32 = {XLA_FFI_DataType_F32, 4}, kF16 = {XLA_FFI_DataType_F16, 2}, kBF16 = {XLA_FFI_DataType_BF16, 2},
-           kS8 = {XLA_FFI_DataType_S8, 1}, kU8 = {XLA_FFI_DataType_U8, 1}, kU32 = {XLA_FFI_DataType_U32, 4};
+           kS8 = {XLA_FFI_DataType_S8, 1}, kU8 = {XLA_FFI_DataType_U8, 1}, kU32 = {XLA_FFI_DataType_U32, 4},
+           kU16 = {XLA_FFI_DataType_U16, 2}, kExponent = {XLA_FFI_DataType_U8, 1, true};
 
 struct Kind {
   const char* name;
@@ -176,6 +184,15 @@ const Kind kinds[] = {
     {"Q4_K", 256, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 128}}},
     {"Q5_K", 256, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 32}, {kU8, 128}}},
     {"Q6_K", 256, {{kF16, 1}, {kS8, 16}, {kU8, 64}, {kU8, 128}}},
+    {"Q2_K", 256, {{kF16, 1}, {kF16, 1}, {kU8, 16}, {kU8, 64}}}, {"Q3_K", 256, {{kF16, 1}, {kS8, 16}, {kU8, 32}, {kU8, 64}}},
+    {"IQ4_NL", 32, {{kF16, 1}, {kU8, 16}}}, {"IQ4_XS", 256, {{kF16, 1}, {kS8, 8}, {kU8, 128}}},
+    {"IQ3_S", 256, {{kF16, 1}, {kU8, 64}, {kU8, 8}, {kU8, 32}, {kU8, 4}}},
+    {"IQ3_XXS", 256, {{kF16, 1}, {kU8, 64}, {kU8, 32}}},
+    {"IQ2_S", 256, {{kF16, 1}, {kU8, 32}, {kU8, 32}, {kU8, 8}, {kU8, 8}}},
+    {"IQ2_XS", 256, {{kF16, 1}, {kU8, 32}, {kU8, 32}, {kU8, 8}}}, {"IQ2_XXS", 256, {{kF16, 1}, {kU8, 32}, {kU8, 32}}},
+    {"IQ1_M", 256, {{kF16, 1}, {kU8, 32}, {kU8, 16}, {kU16, 4}}}, {"IQ1_S", 256, {{kF16, 1}, {kU8, 32}, {kU16, 8}}},
+    {"TQ1_0", 256, {{kF16, 1}, {kU8, 48}, {kU8, 4}}}, {"TQ2_0", 256, {{kF16, 1}, {kU8, 64}}},
+    {"MXFP4", 32, {{kExponent, 1}, {kU8, 16}}}, {"NVFP4", 64, {{kU8, 4}, {kU8, 32}}}, {"Q1_0", 128, {{kF16, 1}, {kU8, 16}}},
 };
 
 std::vector<char> numbers_of(const Type& type, int64_t count) {
@@ -184,7 +201,9 @@ std::vector<char> numbers_of(const Type& type, int64_t count) {
     if (type.dtype == XLA_FFI_DataType_F32) {
       const float value = some_float();
       std::memcpy(&found[4 * i], &value, 4);
-    } else if (type.bytes == 2) {  // either sign, and a size between 1 / 128 and 1 / 8
+    } else if (type.exponent) {
+      found[i] = (char)between(118, 124);
+    } else if (type.dtype == XLA_FFI_DataType_F16 || type.dtype == XLA_FFI_DataType_BF16) {  // either sign, and a size between 1 / 128 and 1 / 8
       const bool half = type.dtype == XLA_FFI_DataType_F16;
       const uint16_t value = (uint16_t)(between(0, 1) << 15 | (half ? between(8, 11) << 10 | between(0, 1023)
                                                                   : between(120, 123) << 7 | between(0, 127)));
@@ -286,15 +305,22 @@ void try_products(const Library& library, bool large) {
 }
 
 void try_attention(const Library& library, bool large) {
-  const Type types[] = {kF32, kF16, kBF16};
-  for (int stored = 0; stored < 3; stored++) {
+  const Type types[] = {kF32, kF16, kBF16, kS8};
+  for (int stored = 0; stored < 4; stored++) {
     const int64_t rows = between(1, 2), tokens = large ? between(1, 40) : between(1, 5), kv_heads = between(1, 2);
     const int64_t heads = kv_heads * between(1, 4), dim = 16 * between(1, 4), known = large ? between(900, 1500) : between(0, 600);
     const int64_t slots = large ? 64 : between(1, 64), entries = (known + tokens + slots - 1) / slots, pages = rows * entries + between(0, 3);
     const int64_t window = between(0, 1) ? 1 << 30 : between(1, 300);
     const float cap = between(0, 1) ? 30 : 0;
     const auto queries = floats(rows * tokens * heads * dim);
-    auto keys = numbers_of(types[stored], pages * kv_heads * slots * dim), values = numbers_of(types[stored], pages * kv_heads * slots * dim);
+    const int64_t each = stored == 3 ? dim + 4 : dim;  // in eight bits, a head has its scale behind it
+    auto keys = numbers_of(types[stored], pages * kv_heads * slots * each), values = numbers_of(types[stored], pages * kv_heads * slots * each);
+    for (int64_t head = 1; stored == 3 && head <= pages * kv_heads * slots; head++) {
+      for (char* of : {keys.data(), values.data()}) {
+        const float scale = (float)between(1, 4) / 256;
+        std::memcpy(of + head * each - 4, &scale, 4);
+      }
+    }
     std::vector<int32_t> places, table(rows * entries);
     for (int64_t row = 0; row < rows; row++) {  // first, count, until
       const int64_t from = between(0, known);
@@ -316,8 +342,8 @@ void try_attention(const Library& library, bool large) {
       library.get<Choose>("gemma_jax_choose")(variant.c_str());
       call(library.opened, "gemma_jax_attention", *library.pool,
            {{(void*)queries.data(), XLA_FFI_DataType_F32, {rows, tokens, heads, dim}}, {places.data(), XLA_FFI_DataType_S32, {rows, 3}},
-            {table.data(), XLA_FFI_DataType_S32, {rows, entries}}, {keys.data(), types[stored].dtype, {pages, kv_heads, slots, dim}},
-            {values.data(), types[stored].dtype, {pages, kv_heads, slots, dim}}},
+            {table.data(), XLA_FFI_DataType_S32, {rows, entries}}, {keys.data(), types[stored].dtype, {pages, kv_heads, slots, each}},
+            {values.data(), types[stored].dtype, {pages, kv_heads, slots, each}}},
            {{shared.data(), XLA_FFI_DataType_F32, {rows, tokens, heads * dim}}},
            {{"cap", XLA_FFI_DataType_F32, cap}, {"window", XLA_FFI_DataType_S64, (double)window}});
       same(what + " shared", shared.data(), out.data(), out.size());

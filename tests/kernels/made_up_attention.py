@@ -8,7 +8,39 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-STORED = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}  # in the library's order
+STORED = {  # in the library's order
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "int8": np.int8,  # turned heads, each with its scale behind it
+}
+SCALE = 4  # bytes
+
+
+def hadamard(dim: int) -> np.ndarray:
+    """The matrix that a head of so many numbers is multiplied by."""
+    one = np.ones((1, 1))
+    while dim % (2 * len(one)) == 0:
+        one = np.block([[one, one], [one, -one]])
+    return np.kron(np.eye(dim // len(one)), one / np.sqrt(len(one)))
+
+
+def as_stored(x: np.ndarray, dtype: str) -> np.ndarray:
+    """Heads ``[..., dim]`` as pages have them."""
+    if dtype != "int8":
+        return x.astype(STORED[dtype])
+    turned = x.astype(np.float64) @ hadamard(x.shape[-1])
+    scales = (np.abs(turned).max(-1, keepdims=True) / 127).astype(np.float32)
+    codes = np.rint(turned / np.where(scales > 0, scales, 1)).astype(np.int8)
+    return np.concatenate([codes, np.ascontiguousarray(scales).view(np.int8)], axis=-1)
+
+
+def as_numbers(stored: np.ndarray) -> np.ndarray:
+    """What pages have, as the heads ``[..., dim]`` that it stands for."""
+    if stored.dtype != np.int8:
+        return stored.astype(np.float64)
+    scales = np.ascontiguousarray(stored[..., -SCALE:]).view(np.float32)
+    return stored[..., :-SCALE] * scales.astype(np.float64) @ hadamard(stored.shape[-1] - SCALE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +82,7 @@ def made_up(random: np.random.Generator, dtype: str, *, tokens: int | None = Non
     pages = rows * entries + int(random.integers(1, 9))
     table = random.permutation(pages)[: rows * entries].reshape(rows, entries).astype(np.int32)
     shape = (pages, kv_heads, slots, dim)
-    keys, values = (random.standard_normal(shape).astype(np.float32).astype(STORED[dtype]) for _ in range(2))
+    keys, values = (as_stored(random.standard_normal(shape).astype(np.float32), dtype) for _ in range(2))
     queries = random.standard_normal((rows, tokens, kv_heads * group, dim)).astype(np.float32) * dim**-0.5 * 4
     cap = float(random.choice([0.0, 0.0, 2.5]))
     places = np.stack([starts, counts, until], axis=1).astype(np.int32)
@@ -61,7 +93,7 @@ def by_definition(case: Case) -> np.ndarray:
     """``[row, token, head * dim]`` in float64, a query at a time."""
     rows, tokens, heads, dim = case.queries.shape
     group = heads // case.keys.shape[1]
-    keys, values = case.keys.astype(np.float64), case.values.astype(np.float64)
+    keys, values = as_numbers(case.keys), as_numbers(case.values)
     out = np.zeros((rows, tokens, heads, dim))
     for row, token in np.ndindex(rows, tokens):
         if token >= case.places[row, 1]:

@@ -19,6 +19,8 @@ def matrix(kind: str, outputs: int, inputs: int, random: np.random.Generator) ->
     """The arrays of a matrix whose blocks hold every code, with scales of the size that models have."""
     known = BLOCK_FORMATS[kind]
     raw = random.integers(0, 256, (outputs, inputs // known.elements, known.nbytes), np.uint8)
+    if kind == "MXFP4":  # an exponent of two in a byte
+        raw[..., 0] = random.integers(118, 125, raw.shape[:-1], np.uint8)
     parts = []
     for part in apart(known, raw):
         if part.dtype.kind == "f" or part.dtype == ml_dtypes.bfloat16:

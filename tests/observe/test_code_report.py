@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from xml.etree import ElementTree as ET
 
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.api.report import Report
+from langchain_gemma_jax.engine.base.events import ModelEvicted
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.observe.jax_code.code_report import SAME_NAMES
 from langchain_gemma_jax.observe.jax_code.guard import guard
 
 MEGABYTE = np.ones(2**18, np.float32)
@@ -45,3 +49,36 @@ def test_a_report_can_be_read_kept_and_drawn():
     drawn = ET.fromstring(report._repr_html_())
     assert drawn.findall(".//{http://www.w3.org/2000/svg}svg")
     assert "<script" not in report._repr_html_()
+
+
+def test_its_names_are_those_of_the_engines_report_too():
+    with guard(transfer="callback", on_trip=lambda _: None) as g:
+        fresh()(np.ones(4, np.float32))
+        nothing_yet = g.report().to_dict()
+    report = g.report()
+    for name in SAME_NAMES:
+        assert hasattr(Report, name) or name in {each.name for each in dataclasses.fields(Report)}, name
+        assert name in nothing_yet
+    assert (report.xla_buckets_compiled, report.jit_cache_misses, report.device_copies) == (1, 1, 1)
+    assert (report.jit_cache_hits, report.models_evicted) == (0, 0)
+    assert report.xla_total_compile_s == report.compile_s > 0
+    assert report.device_placement == "1 implicit copy, 16 B in total"
+    assert "1 implicit copy, 16 B in total" in str(report)
+    with guard() as g:
+        pass
+    assert g.report().device_placement == "no device placement mismatches detected"
+
+
+def test_models_that_leave_memory_in_a_block_are_counted_and_no_others(running_of, tiny_model):
+    engine = running_of(guards="off")
+
+    def leave() -> None:
+        engine.events.publish(ModelEvicted("m", 1, 0.0))
+
+    leave()
+    with guard() as g:
+        leave()
+        leave()
+        assert g.report().models_evicted == 2
+    leave()
+    assert g.report().models_evicted == 2

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
+from contextlib import nullcontext
 
 import pytest
 
+from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.device.programs import Programs
 from langchain_gemma_jax.engine.executables import libraries
@@ -94,3 +97,30 @@ def test_a_chat_model_has_a_name_and_policies_of_its_own(scripted):  # noqa: F81
     for wrong in ({"guards": "loud"}, {"guards": {"nothing": "warn"}}, {"app": 3}):
         with pytest.raises(InputError, match=r"guards: expected|app: expected"):
             scripted("x", **wrong)
+
+
+@pytest.mark.parametrize("policy", ["off", "warn"])
+def test_copies_that_nobody_asked_for_are_a_sentence_of_the_report_whatever_the_guard_does(
+    running_of, tiny_model, policy
+):
+    engine = running_of(guards=policy)
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61], greedy(1)).result()
+    assert engine.report().device_placement == "no device placement mismatches detected"
+    assert "no device placement mismatches detected" in str(engine.report())
+    (runner,) = engine._owner.models.runners.values()
+    put = runner.device.put
+
+    def forgotten(tree: object, *, for_step: bool = False) -> object:
+        runner.device.put = put  # once
+        return tree
+
+    engine._owner.call(lambda: setattr(runner.device, "put", forgotten))
+    told = pytest.warns(GuardWarning, match="was handed .* of host memory") if policy == "warn" else nullcontext()
+    with told:
+        engine.submit(served, [70, 71], greedy(1)).result()
+    found = engine.report()
+    assert found.implicit_copies == 1
+    assert found.implicit_bytes > 64, "sixteen tokens and three numbers"
+    assert re.fullmatch(r"1 implicit copy, \d+ B in total", found.device_placement)
+    assert found.to_dict()["device_placement"] == found.device_placement

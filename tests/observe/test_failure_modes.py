@@ -37,6 +37,9 @@ def test_a_badly_written_agent_is_caught_and_ours_is_not(mode, tmp_path):
     assert f"{mode} guard:" in done.stdout
     assert SAID[mode] in done.stdout
     assert f"{mode}.py:" in done.stdout, "its line is told"
+    if mode == "transfer":
+        assert re.search(r"^Its report: \d+ implicit copies, .* in total$", done.stdout, re.MULTILINE)
+        assert "ChatGemmaJax: no device placement mismatches detected\n" in done.stdout
     (trips,) = re.findall(r"trips of guards +(\d+) +(\d+)", done.stdout)
     assert int(trips[0]) > 0
     assert int(trips[1]) == 0

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from xml.etree import ElementTree as ET
 
+import jax
+import numpy as np
 import pytest
 
 from langchain_gemma_jax.engine.api.report import Report
 from langchain_gemma_jax.engine.base.events import Finished, Timings
-from langchain_gemma_jax.engine.base.metrics import MOST_SERIES, Metrics
-from langchain_gemma_jax.errors import EngineError
-from langchain_gemma_jax.observe.metrics.collector import start_metrics_server
+from langchain_gemma_jax.engine.base.metrics import LATENCIES, MOST_SERIES, Metrics
+from langchain_gemma_jax.engine.device.programs import Programs
+from langchain_gemma_jax.engine.executables import libraries
+from langchain_gemma_jax.engine.executables.library import Library, Tally
+from langchain_gemma_jax.errors import BusyError, DeviceFailedError, EngineError
+from langchain_gemma_jax.observe.metrics.collector import MetricsCollector, start_metrics_server
 from langchain_gemma_jax.observe.metrics.families import families, scope_label
 from tests.engine.api.test_report import report as report_of
 from tests.engine.faults_support import greedy
-from tests.observe.scrapes import samples
+from tests.engine.tiny import CONTEXT
+from tests.observe.scrapes import client, samples
+from tests.waiting import LONG
 
 
 def mixed(engine, served, count: int) -> list:
@@ -153,3 +162,122 @@ def test_there_are_never_too_many_series():
     assert sum(found["gemma_jax_requests"].numbers.values()) == 5 * MOST_SERIES
     assert len(found["gemma_jax_request_seconds"].distributions) == MOST_SERIES + 1
     assert not any("tenant" in label for labels in found["gemma_jax_requests"].numbers for label in labels)
+
+
+def told(engine) -> dict:
+    """What a scrape of this engine says, vLLM's names among it."""
+    registry = client.CollectorRegistry()
+    registry.register(MetricsCollector(vllm=True))
+    settled(engine)
+    return samples(client.generate_latest(registry).decode())
+
+
+def test_padding_and_busy_seconds_are_those_of_the_programs_that_ran(running_of, tiny_model):
+    engine = running_of(guards="warn")
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61, 62], greedy(1)).result()
+    found = told(engine)
+    # Three tokens in a chunk of 16, and the answer's only one is picked behind them.
+    assert total(found, "gemma_jax_positions_total") == 16
+    assert total(found, "gemma_jax_padded_positions_total") == engine.report().padded_positions == 13
+    assert "13 of 16 positions (81%)" in str(engine.report())
+    busy = total(found, "gemma_jax_device_busy_seconds_total")
+    assert busy > 0
+    engine._owner.call(lambda: None)  # a round without work
+    assert total(told(engine), "gemma_jax_device_busy_seconds_total") == busy
+    stood = engine._owner.standstills
+    before = engine._owner.models.runners[served].run
+
+    def compiled_first(*given: object) -> object:  # as if the program had to be waited for
+        stood.seconds += 1e6
+        return before(*given)
+
+    engine._owner.models.runners[served].run = compiled_first
+    engine.submit(served, [70, 71, 72], greedy(1)).result()
+    settled(engine)
+    assert engine.report().busy_s < busy, "the device was not busy while everybody waited for a program"
+
+
+def test_compile_seconds_have_their_program_and_bucket(running_of, tiny_model, monkeypatch):
+    def fresh(programs: Programs, tally: Tally, *_: object) -> Library:
+        return Library(programs, None, tally, name="a model")
+
+    monkeypatch.setattr(libraries, "library_of", fresh)
+    engine = running_of(guards="warn")
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61, 62], greedy(2)).result()
+    found, report = told(engine), engine.report()
+    reading = {"model": "a model", "program": "read", "bucket": f"16/{CONTEXT}"}
+    assert total(found, "gemma_jax_program_compiles_total", **reading) == 1
+    assert total(found, "gemma_jax_program_compile_seconds_total", **reading) == pytest.approx(
+        report.compilation_times[f"a model read 16/{CONTEXT}"]
+    )
+    assert total(found, "gemma_jax_program_compile_seconds_total") == pytest.approx(
+        total(found, "gemma_jax_compile_seconds_total")
+    )
+    assert list(report.compilation_times.values()) == sorted(report.compilation_times.values(), reverse=True)
+    with engine._owner.standstills.here("compiling a model read 64 512"):
+        assert total(told(engine), "gemma_jax_standstill_seconds") > 0
+        assert "compiling a model read 64 512" in str(engine.report())
+    assert total(told(engine), "gemma_jax_standstill_seconds") == 0
+    engine._loader.libraries.tally.expects(3)
+    with engine._loader.libraries.tally.one_more():
+        found = told(engine)
+        assert "1 are being made, 3 wait for that" in str(engine.report())
+    assert (total(found, "gemma_jax_programs_waiting"), total(found, "gemma_jax_programs_making")) == (3, 1)
+
+
+def test_a_device_has_what_there_is_what_may_be_used_and_what_is(running_of, tiny_model):
+    engine = running_of(guards="warn", memory_budget=10**9)
+    served = engine.serve(tiny_model)
+    engine.submit(served, [60, 61, 62], greedy(2)).result()
+    settled(engine)
+    (device,) = engine.report().devices
+    assert device.capacity > device.budget == 10**9
+    assert device.used == sum(model.nbytes for model in engine.models())
+    engine.reconfigure(dataclasses.replace(engine.settings, memory_budget=int(device.used / 0.85)))
+    found = told(engine)
+    share = total(found, "gemma_jax_device_used_bytes") / total(found, "gemma_jax_device_budget_bytes")
+    assert 0.8 < share < 0.9
+    assert total(found, "gemma_jax_device_capacity_bytes", device=device.device) == device.capacity
+    before = total(found, "gemma_jax_live_arrays")
+    more = [jax.device_put(np.zeros(1)) for _ in range(500)]
+    assert total(told(engine), "gemma_jax_live_arrays") > before + 400
+    del more
+
+
+def test_every_request_is_in_one_place_by_its_result(running_of, tiny_model):
+    engine = running_of(guards="warn", max_waiting=1)
+    served = engine.serve(tiny_model)
+    for number in range(3):
+        engine.submit(served, [60 + number], greedy(1), app="a", scope="s").result()
+    release = threading.Event()
+    blocked = threading.Thread(target=lambda: engine._owner.call(lambda: release.wait(LONG)))
+    blocked.start()
+    generation = engine.submit(served, [50], greedy(1))
+    refused = 0
+    for _ in range(2):
+        with pytest.raises(BusyError):
+            engine.submit(served, [51], greedy(1))
+        refused += 1
+    generation.cancel()
+    release.set()
+    blocked.join()
+    with pytest.raises(EngineError):
+        engine.submit(served, [52], greedy(1), timeout=0.0).result()
+    found = told(engine)
+    wanted = {"well": 3, "failed": 1, "refused": refused, "cancelled": 1}
+    for result, count in wanted.items():
+        assert total(found, "gemma_jax_requests_by_result_total", result=result) == count, result
+    assert {dict(has)["model"] for name, has in found if name == "gemma_jax_requests_by_result_total"} == {served.name}
+    assert total(found, "vllm:corrupted_requests_total") == total(found, "gemma_jax_nan_scores_total") == 0
+    norm = jax.device_put(np.full(tiny_model.config.width, np.nan, np.float32), tiny_model.device)
+    broken = dataclasses.replace(tiny_model, params=tiny_model.params | {"final_norm": norm})
+    with pytest.raises(DeviceFailedError, match="NaN"):
+        engine.submit(engine.serve(broken), [53], greedy(1)).result()
+    found = told(engine)
+    assert total(found, "vllm:corrupted_requests_total") == total(found, "gemma_jax_nan_scores_total") == 1
+
+
+def test_the_targets_that_services_have_are_bounds():
+    assert {0.2, 0.5} <= set(LATENCIES)

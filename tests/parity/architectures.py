@@ -65,6 +65,14 @@ def _gemma2(*sizes: int, scale: int) -> Raw:
     }
 
 
+def _vaultgemma(*sizes: int, scale: int, **more: object) -> Raw:
+    """A Gemma 2 as VaultGemma has it: transformers writes its rope in the newer way."""
+    left_out = {"hidden_act", "rope_theta", "cache_implementation"}
+    alike = {name: value for name, value in _gemma2(*sizes, scale=scale).items() if name not in left_out}
+    rope = {"rope_theta": 10000.0, "rope_type": "default"}
+    return {**alike, "model_type": "vaultgemma", "eos_token_id": 1, "rope_parameters": rope, **more}
+
+
 def _gemma3_small(*sizes: int, **more: object) -> Raw:
     return {
         "model_type": "gemma3_text",
@@ -128,6 +136,11 @@ SHRUNK: Mapping[str, Raw] = {
     "gemma-2-2b": _gemma2(4, 4, 2, 10, scale=10),
     "gemma-2-9b": _gemma2(4, 8, 4, 6, scale=6),
     "gemma-2-27b": _gemma2(4, 4, 2, 6, scale=8),  # the scale is that of width / heads, not of the head's size
+    "vaultgemma-1b": _vaultgemma(4, 4, 4, 8, scale=8, layer_types=_every(2, 4)),
+    "vaultgemma-odd": _vaultgemma(5, 4, 1, 10, scale=7, hidden_size=44, intermediate_size=20, sliding_window=5),
+    "vaultgemma-three": _vaultgemma(
+        3, 6, 3, 6, scale=3, hidden_size=36, layer_types=[GLOBAL, LOCAL, LOCAL], attn_logit_softcapping=5.0
+    ),
     "gemma-3-270m": _gemma3_small(
         6, 4, 1, 10, _sliding_window_pattern=6, layer_types=_every(6, 6), use_bidirectional_attention=False
     ),

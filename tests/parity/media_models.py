@@ -156,16 +156,72 @@ MODELS: Mapping[str, MediaModel] = {
 }
 
 
+_SQUARE_PROCESSOR = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "rescale_factor": 1 / 255}
+
+
+def _with_siglip(
+    kind: str, text: str, changes: Raw, side: int, patch: int, resample: int, **more: object
+) -> MediaModel:
+    """A model around one of ``SHRUNK``, whose text tower has other sizes."""
+    tower = {
+        "model_type": "siglip_vision_model",
+        "hidden_size": 24,
+        "intermediate_size": 40,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "image_size": side,
+        "patch_size": patch,
+        "vision_use_head": False,
+    }
+    within = {**SHRUNK[text], **changes}
+    config = {"model_type": kind, "text_config": within, "vision_config": tower, "image_token_index": PICTURE, **more}
+    if kind == "paligemma":
+        config["projection_dim"] = config["hidden_size"] = within["hidden_size"]
+    processor = _SQUARE_PROCESSOR | {"size": {"height": side, "width": side}, "resample": resample}
+    return MediaModel(config, processor, 1.0)
+
+
+_WINDOWED = {"sliding_window": 11, "max_position_embeddings": 1024}
+_SHIELD = {"boi_token_index": BEGIN, "eoi_token_index": END, "yes_token_index": 17, "no_token_index": 90}
+
+FAMILY: Mapping[str, MediaModel] = {
+    "paligemma-1": _with_siglip("paligemma", "gemma-2b", {"hidden_size": 44, "num_hidden_layers": 4}, 35, 7, 3),
+    "paligemma-2": _with_siglip("paligemma", "gemma-2-2b", {**_WINDOWED, "intermediate_size": 20}, 42, 7, 3),
+    "paligemma-2-odd": _with_siglip(
+        *("paligemma", "gemma-2-27b"),
+        {"hidden_size": 36, "num_hidden_layers": 5, "sliding_window": 3, "final_logit_softcapping": None},
+        *(20, 6, 2),  # pixels at the edge that are in no patch
+    ),
+    "shieldgemma-2": _with_siglip("shieldgemma2", "gemma-3-4b", {}, 42, 7, 2, mm_tokens_per_image=4, **_SHIELD),
+    "shieldgemma-2-odd": _with_siglip(
+        *("shieldgemma2", "gemma-3-27b", {"hidden_size": 44, "num_hidden_layers": 7}, 35, 7, 2),
+        **{"mm_tokens_per_image": 1, **_SHIELD},
+    ),
+    "shieldgemma-2-three": _with_siglip(
+        *(
+            "shieldgemma2",
+            "gemma-3-4b",
+            {"hidden_size": 36, "head_dim": 6, "sliding_window": 5, "num_attention_heads": 6},
+            20,
+            6,
+            2,
+        ),
+        **{"mm_tokens_per_image": 9, **_SHIELD},
+    ),
+}
+"""Other members of the family that see: PaliGemma 1 and 2, and ShieldGemma 2, each in odd sizes."""
+
+
 def plain_name(name: str) -> str:
     """Return the name of a tensor without what some checkpoints put before or between."""
-    name = name.removeprefix("model.").replace("vision_tower.vision_model.", "vision_tower.")
+    name = re.sub(r"^(model\.)+", "", name).replace("vision_tower.vision_model.", "vision_tower.")
     name = re.sub(r"^embed_vision\.(patch_|pos_)", r"vision_embedder.\1", name)
     return name.replace("embed_vision.multimodal_embedder.", "embed_vision.")
 
 
 def media_tensor(name: str, shape: tuple[int, ...], model: str, seed: int) -> npt.NDArray[np.float32]:
     """Return a weight by its stored name."""
-    plain, kind = plain_name(name), MODELS[model]
+    plain, kind = plain_name(name), {**MODELS, **FAMILY}[model]
     if not plain.startswith(("vision_", "audio_", "embed_vision", "embed_audio", "multi_modal_projector")):
         return tensor(name, shape, model, seed, norm_offset=kind.norm_offset)
     bits = np.random.PCG64([seed, crc32(f"{model}/{plain}".encode())]).random_raw(math.prod(shape)) >> np.uint64(40)
@@ -204,6 +260,15 @@ def sound(model: str, seed: int, number: int) -> npt.NDArray[np.float32]:
 def shown(seed: int) -> tuple[int, int]:
     """Return the numbers of the two pictures that are in a prompt."""
     return seed % len(SIZES), (seed + 5) % len(SIZES)
+
+
+def family_prompt(model: str, soft: int) -> list[int]:
+    """Return a prompt with one picture for one of ``FAMILY``. PaliGemma's is all read in both directions."""
+    bits = np.random.PCG64([0, crc32(f"{model}/prompt".encode())]).random_raw(64) >> np.uint64(40)
+    words = [3 + int(bit) % (BEGIN - 3) for bit in bits]
+    if FAMILY[model].config["model_type"] == "paligemma":
+        return [*[PICTURE] * soft, 2, *words[:13]]
+    return [2, *words[:11], BEGIN, *[PICTURE] * soft, END, *words[11:30]]
 
 
 def prompt(model: str, seed: int, tokens: tuple[int, int]) -> list[int]:

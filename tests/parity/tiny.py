@@ -117,7 +117,7 @@ class Runner:
         self.config, self.params, self.recipe = config, params, recipe
         self.capacity, self.lengths, self.program = capacity, lengths, program
         # Bound to a device, as the cache that comes back is where weights are: else each program compiles twice.
-        cache = allocate(config.cache_layout, rows, capacity, recipe.dtype, page=page)
+        cache = allocate(recipe.kept(config.cache_layout), rows, capacity, recipe.dtype, page=page)
         self.cache = jax.device_put(cache, jax.local_devices()[0])
         self.start = np.zeros(rows, np.int64)
 

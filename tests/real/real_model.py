@@ -33,12 +33,12 @@ def dequantised(model: Model) -> Model:
     return replace(model, params=params, recipe=recipe, name="dequantised", read_from=None)
 
 
-def asked_of(reference: str, where: Path, asked: object):
+def asked_of(reference: str, where: Path, asked: object, script: str | None = None):
     """What a reference library answers, in an environment of its own. None: there is no such environment."""
     python = ROOT / ".envs" / reference / "bin" / "python"
     if not python.exists():
         return None
-    script = ROOT / "tests" / "real" / f"reference_{reference}.py"
+    script = ROOT / "tests" / "real" / f"reference_{script or reference}.py"
     done = subprocess.run([python, script, where], input=json.dumps(asked), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

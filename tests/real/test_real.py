@@ -81,7 +81,7 @@ def test_ids_are_llama_cpps_on_200_texts_in_20_scripts(packed):
     asked = texts()
     assert (len(asked), len(WORDS)) == (200, 20)
     assert [packed.tokenizer.decode(packed.tokenizer.encode_text(text)) for text in asked] == asked
-    # Libraries take a literal ▁ for a space; here it comes back as it was (docs/tokenizers.md).
+    # Libraries take a literal ▁ for a space; here it comes back as it was (docs/dialects.md).
     asked = [text.replace("▁", "") for text in asked]
     ours = [packed.tokenizer.encode_text(text) for text in asked]
     theirs = asked_of("llama", FILE, asked)

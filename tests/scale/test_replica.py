@@ -60,6 +60,13 @@ def test_a_replica_is_ready_when_it_has_been_made_and_ends_with_its_engine(engin
     assert set(replica.load().values()) == {0.0}
 
 
+def test_replicas_share_a_folder_of_prefixes(engine):
+    Replica(DeploymentPlan(model="sprout-s", prefix_folder="/mnt/prefixes", prefix_key_file="/keys/prefixes"))
+    assert engine.settings == {
+        "max_waiting": 16, "prefix_folder": "/mnt/prefixes", "prefix_key_file": "/keys/prefixes"
+    }  # fmt: skip
+
+
 def test_weights_are_enough_if_that_is_said(engine):
     Replica(DeploymentPlan(model="sprout-s", warmup=False))
     assert engine.did == ["load sprout-s"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.engine.host.warning_sink import warning_sink
 from langchain_gemma_jax.server.running import RunningServer
 from tests.chat.scripted import ScriptedEngine
 from tests.serving import serving
@@ -35,3 +36,10 @@ def says(monkeypatch) -> Callable[..., ScriptedEngine]:
         return engine
 
     return says
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_its_own():
+    """What a call's answer hears of warnings ends with the test: a later one's would go there and not to its caller."""
+    yield
+    warning_sink.set(None)

@@ -92,7 +92,7 @@ def test_an_object_of_a_schema(at, says):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"n": 2}, "n: expected 1"),
+        ({"n": 0}, "n: expected a whole number from 1 to 128"),
         ({"best_of": 2}, "best_of: this server knows no such field"),
         ({"model": 3}, "model: expected a string"),
         ({"messages": []}, "messages: expected one at least"),
@@ -113,3 +113,23 @@ def test_what_is_not_possible_is_said(at, says, change, said):
     with pytest.raises(InputError, match=said):
         raise InputError(found["error"]["message"])
     assert set(found["error"]) == {"message", "type", "param", "code"}
+
+
+def test_several_answers_to_one_conversation(at, says):
+    engine = says("Hello<turn|>", CALL, "Hello<turn|>", "Hello<turn|>")
+    body = HELLO | {"n": 2, "seed": 7, "tools": [RING], "logprobs": True}
+    _, found, _ = asked(at, PATH, body)
+    told = [(each["index"], each["message"]["content"], each["finish_reason"]) for each in found["choices"]]
+    assert told == [(0, "Hello", "stop"), (1, None, "tool_calls")]
+    assert [each["sampling"].seed for each in engine.submitted] == [7, 8]
+    one = found["usage"]["prompt_tokens"] // 2
+    assert found["usage"]["prompt_tokens_details"]["cached_tokens"] == 2 * (one // 2)
+    *chunks, counted, _ = [
+        data
+        for _, data in events(asked(at, PATH, body | {"stream": True, "stream_options": {"include_usage": True}})[1])
+    ]
+    choices = [chunk["choices"][0] for chunk in chunks]
+    for number in (0, 1):
+        deltas = [each["delta"] for each in choices if each["index"] == number]
+        assert (deltas[0]["role"], "".join(each.get("content", "") for each in deltas)) == ("assistant", "Hello")
+    assert counted["usage"]["completion_tokens"] == 12

@@ -1,4 +1,4 @@
-"""JavaScript's clients, as npm has them: OpenAI's own, and LangChain's chat model, against our server."""
+"""JavaScript's clients, as npm has them: OpenAI's own, LangChain's chat model and Ollama's, against our server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "javascript"
-PACKAGES = ("openai", "@langchain/openai", "@langchain/core", "zod")
+PACKAGES = ("openai", "@langchain/openai", "@langchain/core", "zod", "ollama")
+THOUGHT = "<|channel>thought\nHm<channel|>Hello<turn|>"
 CALL = "<|tool_call>call:ring{n:3}<tool_call|><|tool_response>"
 OBJECT = '{"n":3}<turn|>'
 
@@ -76,4 +77,31 @@ def test_langchains_chat_model(installed, at, says):
         "result": True,
         "object": {"n": 3},
         "error": [400, "context_length_exceeded"],
+    }
+
+
+def test_ollamas_client(installed, at, says):
+    hello = "Hello<turn|>"
+    says(hello, hello, CALL, "Done<turn|>", THOUGHT, OBJECT, hello, hello, hello)
+    assert run(installed, "ollama_client.mjs", at) == {
+        "whole": ["Hello", True, "stop", True],
+        "streamed": ["Hello", True, True],
+        "called": [["ring", {"n": 3}]],
+        "after": "Done",
+        "thought": ["Hm", "Hello"],
+        "object": {"n": 3},
+        "generated": "Hello",
+        "generatedLive": "Hello",
+        "listed": True,
+        "resident": [],
+        "shown": [True, "gemma3_text"],
+        "pulled": "success",
+        "version": "string",
+        "errors": [
+            ["option", 400, True],
+            ["too long", 400, True],
+            ["unknown model", 404, True],
+            ["vectors", 400, True],
+        ],
+        "stopped": "assistant",
     }

@@ -110,3 +110,28 @@ def test_sounds_as_openais_clients_send_them(at, says):
     code, found, _ = asked(at, "/v1/chat/completions", body)
     assert code == 200, found
     assert [len(span.ids) for span in engine.submitted[0]["spans"].spans if isinstance(span, MediaSpan)] == [5]
+
+
+def test_images_as_ollamas_clients_send_them(at, says):
+    call = {"function": {"name": "look", "arguments": {}}}
+    shown = {"content": "Look", "images": [DATA]}
+    told = [{"role": "user", **shown}, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", **shown}]
+    for path, body, count in (
+        ("/api/chat", {"messages": told}, 2),
+        ("/api/generate", {"prompt": "Look", "images": [DATA]}, 1),
+        ("/api/generate", {"images": [DATA]}, 1),
+    ):
+        engine = says("A square.<turn|>", support=MediaSupport(SeenPictures()))
+        code, found, _ = asked(at, path, {"model": "scripted", **body})
+        assert code == 200, found
+        assert sum(isinstance(span, MediaSpan) for span in engine.submitted[0]["spans"].spans) == count
+    sees = MediaSupport(SeenPictures())
+    for support, image, said in (
+        (sees, "aGVsbG8=", "no image of a kind"),
+        (sees, "/etc/passwd", "no image of a kind"),
+        (sees, "./etc/passwd", "not"),
+        (None, DATA, "reads text alone"),
+    ):
+        engine = says(support=support)
+        code, found, _ = asked(at, "/api/generate", {"model": "scripted", "prompt": "Look", "images": [image]})
+        assert (code, said in found["error"], engine.submitted) == (400, True, []), found

@@ -39,7 +39,7 @@ BAD = {
     "dialect": ["llama", 4],
     "scope": [None, 3],
     "timeout": [-1, float("nan"), float("inf"), 2**31, True, "5"],
-    "keep_alive": [-0.5, False, "1h"],
+    "keep_alive": [-0.5, False, "-1h", "soon"],
     "max_context": [1, 0, -4, True, 2.0, "9", 2**31],
     "thinking": [1, 0, "yes", None],
     "parallel_tool_calls": [1, "no"],
@@ -53,6 +53,10 @@ def test_what_is_possible_is_stored(name):
         stored = checked_setting(name, value)
         assert stored == value
         assert type(stored) is (float if name in {"timeout", "keep_alive"} else type(value))
+
+
+def test_how_long_a_model_stays_may_be_a_text():
+    assert [kind(model="x", keep_alive="5m").keep_alive for kind in MODELS] == [300.0] * len(MODELS)
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -68,3 +68,55 @@ def test_the_compile_form_has_a_program_for_each_shape(module):
     compiled.close()
     with pytest.raises(ClosedError, match="Make it again"):
         compiled(np.array(IDS), use_cache=False)
+
+
+def test_gemmas_that_cannot_be_served_are_functions():
+    import torch
+    import transformers
+
+    from langchain_gemma_jax.models.torchax.doors.module_function import as_function
+
+    class Scores(torch.nn.Module):
+        """The scores alone, without the cache that comes with some."""
+
+        def __init__(self, module):
+            super().__init__()
+            self.module = module
+
+        def forward(self, **asked):
+            return self.module(**asked).logits
+
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 300, "sliding_window": 20}  # fmt: skip
+    experts = {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32, "global_head_dim": 16}
+    kinds = ["sliding_attention", "full_attention"]
+    seeing = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "num_key_value_heads": 2, "head_dim": 16, "position_embedding_size": 64}  # fmt: skip
+    recurrent = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96,
+                 "lru_width": 64, "attention_window_size": 20, "vocab_size": 300}  # fmt: skip
+    ids, more = [[5, 6, 7, 8]], [[2, 9, 10, 11]]
+    two = {"input_ids": ids, "decoder_input_ids": more}
+    for model, config, asked in (
+        (
+            "T5GemmaForConditionalGeneration",
+            transformers.T5GemmaConfig(encoder=sizes, decoder=sizes, vocab_size=300),
+            two,
+        ),
+        ("RecurrentGemmaForCausalLM", transformers.RecurrentGemmaConfig(**recurrent), {"input_ids": ids}),
+        (
+            "DiffusionGemmaForBlockDiffusion",
+            transformers.DiffusionGemmaConfig(
+                text_config=sizes | experts | {"layer_types": kinds}, vision_config=seeing
+            ),
+            two,
+        ),
+    ):  # fmt: skip
+        config._attn_implementation = "eager"
+        torch.manual_seed(0)
+        module = getattr(transformers, model)(config).eval()
+        module.set_experts_implementation("batched_mm")
+        with torch.no_grad():
+            want = module(**{name: torch.tensor(value) for name, value in asked.items()}).logits.numpy()
+        params, run = as_function(Scores(module))
+        found = jax.jit(run)(params, **{name: np.array(value) for name, value in asked.items()})
+        assert np.abs(np.asarray(found) - want).max() < 1e-4 * max(1.0, np.abs(want).max()), model

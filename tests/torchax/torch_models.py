@@ -84,20 +84,24 @@ def save_tokenizer(folder: Path) -> None:
 
 def save_model(folder: Path, family: str, seed: int = 0) -> Any:
     """Write a random model of a family, and return torch's."""
+    kind, own = FAMILIES[family]
+    return save_random(folder, kind, {**COMMON, **own}, seed, norms_around_one="gemma" not in family)
+
+
+def save_random(folder: Path, kind: str, sizes: dict[str, Any], seed: int = 0, *, norms_around_one: bool = True) -> Any:
+    """Write a random model of one of transformers' configurations, and return torch's."""
     import torch
     import transformers
 
     torch.set_num_threads(1)  # these models are so small that its threads would only wait for each other
-    kind, own = FAMILIES[family]
     save_tokenizer(folder)
     vocabulary = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
-    config = getattr(transformers, kind)(**{**COMMON, "vocab_size": vocabulary + 7, **own})
+    config = getattr(transformers, kind)(**{"vocab_size": vocabulary + 7, **sizes})
     torch.manual_seed(seed)
     module = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
     with torch.no_grad():
         for parameter in module.parameters():
-            around_one = parameter.ndim == 1 and "gemma" not in family
-            parameter.copy_(0.25 * torch.randn_like(parameter) + float(around_one))
+            parameter.copy_(0.25 * torch.randn_like(parameter) + float(parameter.ndim == 1 and norms_around_one))
     module.eval().save_pretrained(folder)
     return module
 

@@ -9,6 +9,7 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 
 from langchain_gemma_jax.chat.answering.cut_off import KEY
 from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.history.searches import SEARCH
 from langchain_gemma_jax.engine.requests.request import Completion, FinishReason, TokenLogprobs
 from langchain_gemma_jax.provider import PROVIDER
 
@@ -19,14 +20,18 @@ _NORMALIZED = {"stop": "stop", "length": "length", "tool_calls": "tool_call"}  #
 
 
 def usage(outcome: Outcome) -> UsageMetadata:
-    """Return how many tokens were read and written, counted as the engine did."""
+    """Return how many tokens were read and written, counted as the engine did.
+
+    After searches for tools, those read are of the last prompt, which has all of it; those written are of all steps.
+    """
     done = outcome.done
+    generated = done.generated_tokens + sum(each.tokens for each in outcome.before)
     read: dict[str, int] = {"cache_read": done.reused_tokens, **outcome.media_tokens}  # "image" is not in its type
     written = {"reasoning": _thought_tokens(outcome), **_drafts(done)}  # drafts are not in its type either
     return UsageMetadata(
         input_tokens=done.prompt_tokens,
-        output_tokens=done.generated_tokens,
-        total_tokens=done.prompt_tokens + done.generated_tokens,
+        output_tokens=generated,
+        total_tokens=done.prompt_tokens + generated,
         input_token_details=cast("InputTokenDetails", read),
         output_token_details=cast("OutputTokenDetails", written),
     )
@@ -42,7 +47,7 @@ def _drafts(done: Completion) -> dict[str, int]:
 
 def ending(outcome: Outcome) -> dict[str, Any]:
     """Return ``response_metadata``, but for the log-probabilities."""
-    done, answer = outcome.done, outcome.answer
+    done, answer = outcome.done, outcome.shown
     reason: str = done.finish_reason
     if done.finish_reason is FinishReason.STOP and answer.calls:
         reason = "tool_calls"
@@ -71,6 +76,8 @@ def ending(outcome: Outcome) -> dict[str, Any]:
     broken = any(each.unfinished for each in answer.invalid) or not (done.complete or answer.calls)
     if broken and (cut_off := outcome.limits.reason(done)) is not None:
         found[KEY] = cut_off
+    if outcome.searches:
+        found[SEARCH] = [each.told for each in outcome.searches]
     if outcome.options.step is not None:
         found["route"] = outcome.options.step.told
     return found

@@ -20,6 +20,8 @@ class CutOffError(GemmaJaxError, OutputParserException):
     ``reason`` says by what, and what to do.
     """
 
+    anchor = "cutofferror"
+
     def __init__(self, reason: str, llm_output: str | None = None) -> None:
         self.reason = reason
         super().__init__(f"The answer is no whole object, because it was cut off: {reason}", llm_output=llm_output)

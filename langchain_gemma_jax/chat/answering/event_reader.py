@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from langchain_gemma_jax.chat.history.searches import SEARCH
 from langchain_gemma_jax.dialects import CallBegin, CallEnd, Event, Invalid, Json, StreamParser
 from langchain_gemma_jax.grammar.schema.validation import violation
 
@@ -70,26 +71,37 @@ class EventReader:
 class ArgumentCheck:
     """Makes calls invalid whose arguments their schemas refuse. It sees all events of one answer, in order."""
 
-    def __init__(self, schemas: Mapping[str, Mapping[str, Json]]) -> None:
+    def __init__(self, schemas: Mapping[str, Mapping[str, Json]], unfound: Iterable[str] = ()) -> None:
         self._schemas = schemas
+        self._unfound = frozenset(unfound)
         self._name = ""  # of the tool whose call is being written
 
     @classmethod
-    def of(cls, options: Options, grammar: Grammar | None) -> ArgumentCheck:
-        """Return a check of the tools of which a grammar could not promise all; of none if ``strict`` is False."""
+    def of(cls, options: Options, grammar: Grammar | None, unfound: Iterable[str] = ()) -> ArgumentCheck:
+        """Return a check of the tools of which a grammar could not promise all; of none if ``strict`` is False.
+
+        ``unfound``: the names of deferred tools that no search has found yet. They cannot be called.
+        """
         unpromised = () if grammar is None or options.strict is False else grammar.unpromised
         asking = [tool for tool in options.tools if any(each.startswith(f"{tool.name}: #") for each in unpromised)]
-        return cls({tool.name: tool.parameters for tool in asking})
+        return cls({tool.name: tool.parameters for tool in asking}, unfound)
 
     def checked(self, events: list[Event]) -> list[Event]:
         """Return the events, with the end of a call that is not valid as an ``Invalid``."""
-        return [self._checked(event) for event in events] if self._schemas else events
+        return [self._checked(event) for event in events] if self._schemas or self._unfound else events
 
     def _checked(self, event: Event) -> Event:
         if isinstance(event, CallBegin):
             self._name = event.name
-        schema = self._schemas.get(self._name)
-        if not isinstance(event, CallEnd) or schema is None:
+        if not isinstance(event, CallEnd):
+            return event
+        if self._name in self._unfound:
+            error = (
+                f"The tool {self._name!r} is deferred, and was not found yet, so it is not to be executed. Call "
+                f"{SEARCH} with its name, or with words for what it does, and then call it."
+            )
+            return Invalid(json.dumps(dict(event.arguments), ensure_ascii=False), error, self._name)
+        if (schema := self._schemas.get(self._name)) is None:
             return event
         if (problem := violation(event.arguments, schema)) is None:
             return event

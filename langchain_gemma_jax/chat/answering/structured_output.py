@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage
@@ -17,7 +17,7 @@ from langchain_core.utils.pydantic import is_basemodel_subclass
 from pydantic import TypeAdapter
 
 from langchain_gemma_jax.chat.answering.cut_off import awhole_only, whole_only
-from langchain_gemma_jax.chat.asking.schemas import SchemaLike, json_schema
+from langchain_gemma_jax.chat.asking.schemas import SchemaLike, is_type_form, json_schema
 from langchain_gemma_jax.errors import InputError
 
 Method = Literal["json_schema", "function_calling", "json_mode"]
@@ -36,6 +36,11 @@ class Structure:
             raise InputError(f"method: expected one of {', '.join(get_args(Method))}; found {self.method!r}.")
         if self.schema is None and self.method != "json_mode":
             raise InputError('schema: expected one, found None. Only method="json_mode" goes without.')
+        if self.method == "function_calling" and is_type_form(self.schema):
+            raise InputError(
+                f'method="function_calling": a call has an object of one class, and {self.schema!r:.200} is none. Take '
+                'method="json_schema", or bind_tools([A, B]) for a choice of several.'
+            )
         if self.strict is not None and self.method == "json_mode":
             raise InputError('strict: method="json_mode" keeps to what it can promise. Leave strict out.')
 
@@ -67,8 +72,8 @@ class Structure:
             found: Runnable[AIMessage, Any] = whole | JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
         elif model is not None:
             return whole | PydanticOutputParser(pydantic_object=model)
-        elif isinstance(self.schema, type) and issubclass(self.schema, Enum):
-            return whole | RunnableLambda(_member_of(self.schema))
+        elif is_type_form(self.schema) or (isinstance(self.schema, type) and issubclass(self.schema, Enum)):
+            return whole | RunnableLambda(_value_of(self.schema))
         else:
             found = whole | JsonOutputParser()
         if isinstance(self.schema, type) and is_dataclass(self.schema):
@@ -94,15 +99,15 @@ def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AI
     return RunnableMap(raw=model) | RunnableLambda(read, aread)
 
 
-def _member_of(kind: type[Enum]) -> Callable[[AIMessage], Enum]:
-    """Return a maker of an enum's members from whole answers: half a value is none."""
+def _value_of(kind: SchemaLike) -> Callable[[AIMessage], Any]:
+    """Return a maker of an enum's members, or of other types' values, from whole answers: half a value is none."""
     made = _maker(kind)
 
-    def member(answer: AIMessage) -> Enum:
-        return cast("Enum", made(parse_json_markdown(str(answer.text))))
+    def value(answer: AIMessage) -> Any:
+        return made(parse_json_markdown(str(answer.text)))
 
-    return member
+    return value
 
 
-def _maker(made: type) -> Callable[[Mapping[str, Any]], Any]:
+def _maker(made: SchemaLike) -> Callable[[Mapping[str, Any]], Any]:
     return TypeAdapter(made).validate_python

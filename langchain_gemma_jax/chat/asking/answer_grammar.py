@@ -30,6 +30,8 @@ _EACH_WRITING = ("gemma", "gemma4")  # calls as JSON, and natively: what can be 
 _GENERAL = ("auto", "any", "none")
 _SHOWN = 5  # of what cannot be promised
 
+MOST_GRAMMARS = 64  # that are kept for a binding of tools
+
 prepare()  # now: it reads files, and tools are bound in event loops too
 
 
@@ -37,9 +39,15 @@ class UnpromisedWarning(UserWarning):
     """A tool's schema asks something that is checked when a call is there, as no grammar can promise it."""
 
 
-def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Grammar | None:
-    """Return the grammar that a call's answer is held to. None: the answer is free."""
-    answer, tools = options.answer, options.tools
+def grammar_of(
+    options: Options, dialect: Dialect, prompt: RenderedPrompt, tools: Sequence[Tool] | None = None
+) -> Grammar | None:
+    """Return the grammar that a call's answer is held to. None: the answer is free.
+
+    ``tools``: those that can be called now. None: all of the options'.
+    """
+    answer, tools = options.answer, options.tools if tools is None else tools
+    bound = options.tools
     thoughts: Thoughts = "none"
     if dialect.thought is not None and (options.thinking or prompt.in_thought):
         thoughts = "inside" if prompt.in_thought else "may"
@@ -56,11 +64,14 @@ def grammar_of(options: Options, dialect: Dialect, prompt: RenderedPrompt) -> Gr
             thoughts=thoughts,
             lenient=lenient,
         )
-        if schema is None and isinstance(tools, BoundTools):
-            key = options.choice, options.parallel_tool_calls, repr(dialect), thoughts, lenient
-            grammar = (
-                known if (known := tools.grammars.get(key)) is not None else tools.grammars.setdefault(key, make())
-            )
+        if schema is None and isinstance(bound, BoundTools):
+            names = None if tools is bound else tuple(tool.name for tool in tools)
+            key = options.choice, options.parallel_tool_calls, repr(dialect), thoughts, lenient, names
+            if (known := bound.grammars.get(key)) is None:
+                if len(bound.grammars) >= MOST_GRAMMARS:  # of tools that are found in ever new combinations
+                    bound.grammars.clear()
+                known = bound.grammars.setdefault(key, make())
+            grammar = known
         else:
             grammar = make()
         if any(each.startswith("#") for each in grammar.unpromised):  # of the answer, and of no tool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +10,7 @@ from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax.models.configuration.catalog import known, senses_of_config, senses_of_size
 from langchain_gemma_jax.models.configuration.embedded import CONTEXT, embedded_folder
-from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
+from langchain_gemma_jax.models.configuration.hf_config import PREFIXED, config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 
@@ -65,7 +65,9 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
         here = Path(model).expanduser()
         path = here / "config.json"
         if path.is_file():
-            kinds = senses_of_config(read_object(path, path))
+            raw = read_object(path, path)
+            kinds = senses_of_config(raw)
+            _tell_turns(profile, raw)
         elif here.exists():  # a GGUF file, or a folder of some: what lies beside it sees and hears
             from langchain_gemma_jax.models.encoders.mmproj_inputs import mmproj_inputs  # which needs NumPy
 
@@ -84,6 +86,13 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
     profile["pdf_inputs"] = profile["pdf_tool_message"] = sees
     profile["audio_inputs"] = hears
     profile["attachment"] = sees or hears
+
+
+def _tell_turns(profile: ModelProfile, raw: Mapping[str, object]) -> None:
+    """Enter in the profile that a model has neither turns nor tools, if it is of this kind."""
+    if raw.get("model_type") == PREFIXED:
+        for name in ("tool_calling", "tool_call_streaming", "tool_choice", "structured_output"):
+            cast("dict[str, bool]", profile)[name] = False
 
 
 def _configuration(model: str) -> ModelConfig | None:

@@ -31,11 +31,13 @@ SERVED = "served"  # as a model: the first one that a server serves
 
 _BY_LANGCHAIN = {"stream"}  # arguments of LangChain's own that reach the model and have had their effect
 _WHERE = "JAX_PLATFORMS, which says where JAX runs (it takes an accelerator by itself)"
+_SERVER = 'ChatGemmaJax(server="http://127.0.0.1:8000") to ask a server of this package'
 _ELSEWHERE = {  # names in other packages, and ours
     **{other: name for name, setting in SETTINGS.items() for other in setting.elsewhere},
-    "base_url": "server",
-    "api_base": "server",
-    "openai_api_base": "server",
+    "base_url": _SERVER,
+    "api_base": _SERVER,
+    "openai_api_base": _SERVER,
+    "reasoning_effort": "thinking=True",
     "openai_api_key": "api_key",
     "load_in_8bit": 'weights="int8"',
     "load_in_4bit": 'weights="int4"',
@@ -48,6 +50,10 @@ _ELSEWHERE = {  # names in other packages, and ours
     "n_gpu_layers": _WHERE,
     "num_gpu": _WHERE,
 }
+_DECISIVE = {  # whoever gives one of these would get answers of another kind, or from elsewhere, than was meant
+    "base_url", "api_base", "openai_api_base", "device", "device_map", "load_in_8bit", "load_in_4bit", "format",
+    "reasoning_effort",
+}  # fmt: skip
 _NAMES_OF_MODELS = {"model", "repo", "repository", "checkpoint", "ckpt", "pretrained", "weights", "llm"}
 _NOT_OF_MODELS = {"kwargs", "provider", "type", "class", "config"}
 
@@ -66,10 +72,16 @@ class Options(ChatSettings):
     answer: AnswerFormat | None = None
     route: Route | None = None
     step: RouteDecision | None = None  # what was decided by the route
+    ahead: bool = False  # the prompt alone is read, when there is nothing else to do
 
     def on(self, step: RouteDecision) -> Options:
         """Return these options with the model of a route's step."""
         return self.model_copy(update={"step": step, "model": step.model})
+
+    @property
+    def reading_ahead(self) -> Options:
+        """The options for reading the prompt alone. One token is picked behind it, which nobody sees."""
+        return self.model_copy(update={"ahead": True, "max_tokens": 1})
 
     @property
     def sampled(self) -> dict[str, object]:
@@ -163,7 +175,7 @@ def _without_server(server: object, whose: str) -> None:
     Raises:
         InputError: a server is given.
     """
-    where = f"{whose} runs in this process. ChatGemmaJax alone asks a server"
+    where = f"{whose} runs in this process. ChatGemmaJax and GemmaJaxLLM ask a server"
     if server not in {None, SERVER_OFF}:
         raise InputError(f"server={server!r}: {where}; leave it out here.")
     if (named := default_server()) not in {None, SERVER_OFF}:
@@ -216,12 +228,16 @@ def options(stored: Mapping[str, object], stop: Sequence[str] | None, given: Map
 
 
 def warn_unknown(given: Mapping[str, object], known: set[str], whose: str) -> None:
-    """Warn of arguments that have no effect, and suggest the ones that may have been meant."""
+    """Warn of arguments that have no effect, and suggest the ones that may have been meant.
+
+    Raises:
+        InputError: an argument names a model, or decides what answers are like or where they come from.
+    """
     for name in sorted(set(given) - known):
         refuse_unknown_model(name, given[name], whose)
         meant = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)
-        if meant == "server" and "server" not in known:  # that of the model, or of a class without any
-            meant = "ChatGemmaJax(server=...)"
+        if name in _DECISIVE and given[name] not in (None, False):
+            raise InputError(f"{whose} takes no {name}. Say {meant}; or leave it out.")
         hint = f" Did you mean {meant}?" if meant else ""
         text = f"{whose} takes no {name}: it has no effect.{hint}"
         warnings.warn(text, UnknownOptionWarning, stacklevel=users_line())

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_gemma_jax.chat.history.content_blocks import read_blocks
+from langchain_gemma_jax.dialects import MediaPart
 from langchain_gemma_jax.errors import InputError, MediaError
 from langchain_gemma_jax.media.block_forms import is_media
 
@@ -21,27 +22,34 @@ if TYPE_CHECKING:
     from langchain_core.decisions import Question, State
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
+YES_OR_NO = ("Yes", "No")
 _SPEAKERS = {"human": "user", "ai": "assistant", "tool": "result of a tool"}
 
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question as a model reads it, and the labels. The answer begins with one of them."""
+    """A question as a model reads it, and the labels. The answer begins with one of them.
+
+    With a ``picture``, the text is a policy, or the name of one that the model was trained on.
+    """
 
     text: str
     labels: tuple[str, ...]
+    picture: MediaPart | None = None
 
 
 def asked_question(name: str, state: State, question: Question) -> AskedQuestion:
-    """Return a question about a state as a text.
+    """Return a question about a state as a text, or about a picture.
 
     Raises:
         InputError: it asks for what no model of text can say, or has more answers than there are letters.
     """
+    if (picture := picture_of(state)) is not None:
+        return _of_picture(name, picture, question)
     about = state_text(state)
     match question.type:
         case "noul":
-            labels: tuple[str, ...] = ("Yes", "No")
+            labels: tuple[str, ...] = YES_OR_NO
             criteria = question.criteria
             known = () if criteria is None else zip(labels, (criteria.true, criteria.false), strict=True)
             lines = [f"{label}: {_written(meant)}" for label, meant in known if meant is not None]
@@ -59,6 +67,26 @@ def asked_question(name: str, state: State, question: Question) -> AskedQuestion
         case _:
             raise InputError(f"questions[{name!r}]: this model reads text alone; found one of type {question.type!r}.")
     return AskedQuestion("\n".join([about, "", _written(question.instructions), *lines, how]), labels)
+
+
+def picture_of(state: State) -> MediaPart | None:
+    """Return the picture that a state consists of, as a block or as a user's message. None: it is something else."""
+    alone = state[0] if isinstance(state, Sequence) and not isinstance(state, str) and len(state) == 1 else state
+    if isinstance(alone, Mapping) and _is_media(alone):
+        alone = HumanMessage([dict(alone)])
+    if not isinstance(alone, HumanMessage):
+        return None
+    found = read_blocks(alone, "state")
+    return found.media[0] if len(found.media) == len(found.parts) == 1 else None
+
+
+def _of_picture(name: str, picture: MediaPart, question: Question) -> AskedQuestion:
+    if question.type != "noul" or question.criteria is not None or not isinstance(question.instructions, str):
+        raise InputError(
+            f"questions[{name!r}]: a picture is judged by a policy, with yes or no: Noul(instructions=...) with the "
+            "policy's text or name, and without criteria. Other questions are answered of words alone."
+        )
+    return AskedQuestion(question.instructions.strip(), YES_OR_NO, picture)
 
 
 def state_text(state: State) -> str:

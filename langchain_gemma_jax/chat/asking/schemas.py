@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, get_origin
 
 from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
@@ -27,6 +27,8 @@ def json_schema(schema: SchemaLike) -> Schema:
     """
     if (full := recursive_schema(schema)) is not None:
         return full
+    if is_type_form(schema):
+        return _of_type_form(schema)
     if isinstance(schema, type) and issubclass(schema, Enum):
         return _of_enum(schema)
     if isinstance(schema, type) and (tight := tight_schema(schema)) is not None:
@@ -46,6 +48,18 @@ def json_schema(schema: SchemaLike) -> Schema:
             "schema: expected a class of pydantic, a TypedDict, a dataclass or a JSON schema; found "
             f"{schema!r:.200}. {error}"
         ) from error
+
+
+def is_type_form(schema: SchemaLike) -> bool:
+    """Return True for a type that is made of others: ``Union[A, B]``, ``A | None``, ``list[A]``, ``Literal["a"]``."""
+    return get_origin(schema) is not None
+
+
+def _of_type_form(schema: SchemaLike) -> Schema:
+    try:
+        return {"title": "answer"} | TypeAdapter(schema).json_schema(schema_generator=TightJsonSchema)
+    except (PydanticUserError, PydanticSchemaGenerationError) as error:
+        raise InputError(f"schema: {schema!r:.200} is no type that JSON can have. {error}") from error
 
 
 def _of_enum(schema: type[Enum]) -> Schema:

@@ -6,6 +6,7 @@ import operator
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Any, Self, TypeAlias, cast
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -13,6 +14,8 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax.chat.asking.schemas import recursive_schema, schema_by_pydantic
 from langchain_gemma_jax.chat.asking.tight_types import standing_for, tight_schema, with_tight_members
+from langchain_gemma_jax.chat.asking.tool_index import ToolIndex
+from langchain_gemma_jax.chat.history.searches import SEARCH
 from langchain_gemma_jax.dialects import Tool
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -28,17 +31,26 @@ _NOT_OF_PARAMETERS = ("title", "description")  # but of the function
 
 
 class BoundTools(tuple[Tool, ...]):  # noqa: SLOT001  a tuple has no room for slots
-    """Tools as chat formats take them, and the grammars that were made of them: both once for each binding.
+    """Tools as chat formats take them, the grammars that were made of them, and what finds the deferred ones.
+
+    All of it is made once for each binding.
 
     Only whoever has bound the tools has them, so the time of a call says nothing of anybody else's.
     """
 
     grammars: dict[object, Grammar]
+    deferred: tuple[Tool, ...]
 
     def __new__(cls, tools: Iterable[Tool] = ()) -> Self:
         made = super().__new__(cls, tools)
         made.grammars = {}
+        made.deferred = tuple(tool for tool in made if tool.deferred)
         return made
+
+    @cached_property
+    def searched(self) -> ToolIndex:
+        """The deferred tools, by the words that describe them."""
+        return ToolIndex(self.deferred)
 
 
 class FormedTools(list[dict[str, Any]]):
@@ -69,7 +81,14 @@ def openai_tools(tools: Iterable[ToolLike], *, strict: bool | None = None) -> Fo
             f"tools: expected a list of functions, LangChain tools or schemas; found {tools!r:.200}. One alone is put "
             "into a list, and a function is given itself and not by its name: bind_tools([convert])."
         )
-    return _different(_openai_tool(number, tool, strict) for number, tool in enumerate(looking(tools, 16)))
+    asked = [(number, tool) for number, tool in enumerate(looking(tools, 16)) if not _is_search(tool)]
+    found = _different(_openai_tool(number, tool, strict) for number, tool in asked)
+    bound = found.tools or BoundTools()
+    if bound.deferred and any(tool.name == SEARCH for tool in bound):
+        raise InputError(
+            f"tools: {SEARCH!r} is the tool by which a model finds those that are deferred. Give yours another name."
+        )
+    return found
 
 
 def checked_tools(tools: object) -> BoundTools:
@@ -155,6 +174,28 @@ def _tightened(schema: object, parameters: Mapping[str, Any], tight: dict[str, A
     return with_tight_members(parameters, tight)
 
 
+def _is_search(tool: ToolLike) -> bool:
+    """Return True for the search tools of other companies, which stand for the one that deferred tools bring along."""
+    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    return isinstance(kind, str) and kind.startswith(SEARCH) and not _DECLARING & set(tool)
+
+
+def _deferral(number: int, tool: ToolLike) -> bool:
+    """Return True if a tool is declared only once it was found: LangChain's ``extras``, or a field of a dictionary.
+
+    Raises:
+        InputError: it says something else than True or False.
+    """
+    told = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None)
+    if not isinstance(told, Mapping):
+        return False
+    inner = told.get("function")
+    said = told.get("defer_loading", inner.get("defer_loading") if isinstance(inner, Mapping) else None)
+    if said is not None and not isinstance(said, bool):
+        raise InputError(f"tools[{number}]: defer_loading: expected True or False, found {said!r:.100}.")
+    return bool(said)
+
+
 def _refuse_names(number: int, tool: ToolLike) -> None:
     """Refuse a name in place of a tool. LangChain's own error for it is long and of no help."""
     if tool is None or isinstance(tool, str | bytes | int | float):
@@ -208,6 +249,8 @@ def _openai_tool(number: int, tool: ToolLike, strict: bool | None) -> tuple[dict
         form["function"]["parameters"] = _tightened(schema, form["function"]["parameters"], tight)
     if (full := recursive_schema(schema)) is not None:
         form["function"]["parameters"] = {name: value for name, value in full.items() if name not in _NOT_OF_PARAMETERS}
+    if _deferral(number, tool):
+        form = {**form, "defer_loading": True}
     made = Tool.of(form)
     _refuse_name(number, made.name)
     return form, made

@@ -1,4 +1,4 @@
-"""The engine that answers a chat model's calls: that of this process, or one in another, behind the same protocol."""
+"""The engine that answers a model's calls: that of this process, or one in another, behind the same protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from langchain_core.messages import BaseMessage
 from langchain_gemma_jax.chat.answering.answer_parts import Shown, WholeAnswer
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import CallStart
+from langchain_gemma_jax.chat.calling.continued import (
+    Continuation,
+    TextEnd,
+    acontinued,
+    acontinuing,
+    continued,
+    continuing,
+)
 from langchain_gemma_jax.chat.calling.live_answer import astream, awhole_answer, stream, whole_answer
+from langchain_gemma_jax.chat.calling.reading_ahead import aread_ahead
 from langchain_gemma_jax.chat.calling.token_counting import count_tokens, token_ids
 from langchain_gemma_jax.engine.requests.clock import Clock
 
@@ -38,12 +47,36 @@ class Answerer(Protocol):
         """Yield an answer in the caller's form, while it comes and the event loop goes on."""
         ...
 
+    async def aread_ahead(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> bool:
+        """Read a prompt while there is nothing else to do. False: it was given up."""
+        ...
+
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         """Return the number of tokens of a conversation as a prompt."""
         ...
 
     def token_ids(self, text: str, options: Options) -> list[int]:
         """Return a text's tokens."""
+        ...
+
+    def continued(self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock) -> list[Continuation]:
+        """Return what follows each text."""
+        ...
+
+    async def acontinued(
+        self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock
+    ) -> list[Continuation]:
+        """Return what follows each text, while the event loop goes on."""
+        ...
+
+    def continuing(self, text: str, suffix: str | None, options: Options, clock: Clock) -> Iterator[str | TextEnd]:
+        """Yield what follows a text, while it comes."""
+        ...
+
+    def acontinuing(
+        self, text: str, suffix: str | None, options: Options, clock: Clock
+    ) -> AsyncGenerator[str | TextEnd, None]:
+        """Yield what follows a text, while it comes and the event loop goes on."""
         ...
 
 
@@ -64,11 +97,30 @@ class ThisProcess:
     ) -> AsyncGenerator[T, None]:
         return astream(CallStart(messages, options, clock), shown)
 
+    async def aread_ahead(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> bool:
+        return await aread_ahead(CallStart(messages, options.reading_ahead, clock))
+
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         return count_tokens(messages, options)
 
     def token_ids(self, text: str, options: Options) -> list[int]:
         return token_ids(text, options)
+
+    def continued(self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock) -> list[Continuation]:
+        return continued(texts, suffix, options, clock)
+
+    async def acontinued(
+        self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock
+    ) -> list[Continuation]:
+        return await acontinued(texts, suffix, options, clock)
+
+    def continuing(self, text: str, suffix: str | None, options: Options, clock: Clock) -> Iterator[str | TextEnd]:
+        return continuing(text, suffix, options, clock)
+
+    def acontinuing(
+        self, text: str, suffix: str | None, options: Options, clock: Clock
+    ) -> AsyncGenerator[str | TextEnd, None]:
+        return acontinuing(text, suffix, options, clock)
 
 
 THIS_PROCESS = ThisProcess()

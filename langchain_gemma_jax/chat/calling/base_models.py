@@ -55,9 +55,9 @@ class BaseModels:
 
 
 def is_base_model(served: Served, dialect: Dialect) -> bool:
-    """Return True if a model's files say nothing of conversations. False if it has no files."""
+    """Return True if a model's files say nothing of conversations. False if it was taught otherwise."""
     model, tokenizer = served.model, served.model.tokenizer
-    if (read_from := model.read_from) is None:
+    if not dialect.turns or model.chat_format.judge is not None or (read_from := model.read_from) is None:
         return False
     # The end of a text ends an answer too, and every model has that token.
     ends = {tokenizer.control_id(name) for name in dialect.stops} - {*tokenizer.eos_ids[:1], None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
@@ -14,11 +15,13 @@ from langchain_gemma_jax.chat.answering.answer_metadata import ending, spelled, 
 from langchain_gemma_jax.chat.answering.answer_parts import WholeAnswer
 from langchain_gemma_jax.chat.answering.event_reader import ArgumentCheck, EventReader
 from langchain_gemma_jax.chat.answering.outcome import Outcome
+from langchain_gemma_jax.chat.answering.search_calls import SearchCalls
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.ready_model import Prepared, ReadyModel, engine_prompt, media_tokens, ready_model
 from langchain_gemma_jax.chat.calling.served_model import arriving, submit
 from langchain_gemma_jax.chat.history.history import History
 from langchain_gemma_jax.chat.history.messages_in import conversation
+from langchain_gemma_jax.chat.history.searches import Search
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, remember, routed
 from langchain_gemma_jax.dialects import Event, Invalid
 from langchain_gemma_jax.engine.api.generation import Generation
@@ -49,18 +52,32 @@ class AwaitedModel:
 class CallStart:
     """One call, before the engine works on it."""
 
-    def __init__(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> None:
+    def __init__(
+        self, messages: Sequence[BaseMessage], options: Options, clock: Clock, searches: tuple[Search, ...] = ()
+    ) -> None:
         self.clock = clock
         self.begun: Call | AwaitedModel | None = None  # what ``begin`` gave
-        self._messages, self._options = messages, options
+        self._messages, self._options, self._searches = messages, options, searches
         self._history: History | None = None
         clock.parts.now("waiting to begin")
 
     def instead(self, options: Options) -> CallStart:
         """Return the call of a larger model, which answers the same conversation instead."""
-        larger = CallStart(self._messages, options, self.clock)
+        larger = CallStart(self._messages, options, self.clock, self._searches)
         larger._history = self._history
         return larger
+
+    def after(self, outcome: Outcome) -> CallStart | None:
+        """Return the call that goes on with the tools that this one searched for; None if it did not only search."""
+        if not outcome.continues or self._history is None:
+            return None
+        options, search = outcome.options, outcome.searches[-1]
+        if options.max_tokens is not None:
+            left = max(1, options.max_tokens - outcome.done.generated_tokens)
+            options = options.model_copy(update={"max_tokens": left})
+        following = CallStart(self._messages, options, self.clock, outcome.searches)
+        following._history = History(options.scope, [*self._history.messages, *search.messages])
+        return following
 
     def begin(self) -> Call | AwaitedModel:
         """Read the messages and choose the model. If it is loaded, submit the call to the engine."""
@@ -71,7 +88,8 @@ class CallStart:
             self._history = History(self._options.scope, conversation(self._messages))
             if self._options.route is not None:
                 self._options = routed(self._options, self._messages, self._history)
-        if (step := self._options.step) is not None and step.chosen:
+        step = self._options.step
+        if step is not None and step.chosen and not (self._searches or self._options.ahead):
             switched = step.last not in {None, step.size}
             engine().events.publish(StepRouted(step.size, switched=switched, escalated=bool(step.gave_up)))
         steps = arriving(self._options, self.clock)
@@ -91,20 +109,28 @@ class CallStart:
         generation = submit(
             served, engine_prompt(asked.encoded), asked.sampling, options, self.clock, asked.encoded.system
         )
-        return Call(generation, model, history, options, asked)
+        return Call(generation, model, history, options, asked, self._searches)
 
 
 class Call:
     """An answer on its way: what the engine delivers, as events."""
 
     def __init__(
-        self, generation: Generation, model: ReadyModel, history: History, options: Options, asked: Prepared
+        self,
+        generation: Generation,
+        model: ReadyModel,
+        history: History,
+        options: Options,
+        asked: Prepared,
+        searches: tuple[Search, ...] = (),
     ) -> None:
         self.generation, self.options = generation, options
+        self._before, self._hidden = searches, SearchCalls(options.tools)
         self._model, self._history, self._asked = model, history, asked
         control_name = model.tokenizer.control_name
-        self._reader = EventReader(model.dialect.parser(in_thought=asked.rendered.in_thought), control_name)
-        self._check = ArgumentCheck.of(options, asked.sampling.grammar)
+        parser = model.dialect.parser(in_thought=asked.rendered.in_thought, tools=asked.tools)
+        self._reader = EventReader(parser, control_name)
+        self._check = ArgumentCheck.of(options, asked.sampling.grammar, asked.unfound)
         self._answer = AnswerBuilder()
 
     def cancel(self) -> None:
@@ -133,7 +159,18 @@ class Call:
         answer = self._answer.answer()
         self._remember(answer, _said(done) if broken else done.ids)
         media = media_tokens(self._asked.encoded)
-        return Outcome(options, self._asked.rendered, limits, self._model.tokenizer, done, answer, tuple(events), media)
+        return Outcome(
+            options,
+            self._asked.rendered,
+            limits,
+            self._model.tokenizer,
+            done,
+            answer,
+            tuple(events),
+            media,
+            self._before,
+            self._hidden.searched(answer, done.generated_tokens, self.logprobs(done.logprobs)),
+        )
 
     def _remember(self, answer: Answer, ids: Sequence[int]) -> None:
         """Remember what the answer was generated as, and by which model."""
@@ -148,15 +185,19 @@ class Call:
     def _told(self, events: list[Event]) -> list[Event]:
         checked = self._check.checked(events)
         self._answer.add(checked)
-        return checked
+        return self._hidden.without(checked)
 
 
-def ended(call: Call, done: Completion) -> tuple[WholeAnswer, Options | None]:
-    """Return the answer of a call that ended; and, if a larger model has to answer instead, its options."""
+def ended(start: CallStart, call: Call, done: Completion) -> tuple[WholeAnswer, CallStart | None]:
+    """Return the answer of a call that ended; and the call that follows.
+
+    That is one of a larger model, which has to answer instead, or one that goes on with the tools that were found.
+    """
     outcome = call.finish(done, streamed=False)
     larger = None if outcome.options.route is None else escalated(outcome)
-    whole = WholeAnswer(outcome.answer, usage(outcome), ending(outcome), call.logprobs(done.logprobs))
-    return whole, larger
+    logprobs = [*chain.from_iterable(each.logprobs for each in outcome.before), *call.logprobs(done.logprobs)]
+    whole = WholeAnswer(outcome.shown, usage(outcome), ending(outcome), logprobs)
+    return whole, start.after(outcome) if larger is None else start.instead(larger)
 
 
 def _explained(event: Event, reason: str | None) -> Event:

@@ -31,7 +31,8 @@ class AskedVectors:
     prompt: str | None = None  # None: the model's own
     dimensions: int | None = None
     truncate: bool = False
-    keep_alive: float | None = None
+    keep_alive: float | str | None = None
+    max_context: int | None = None  # of each text; None: what the model allows
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class FoundVectors:
 
     vectors: list[list[float]]
     tokens: int
+    cut: int = 0  # texts that were too long
 
 
 def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock) -> FoundVectors:
@@ -63,33 +65,35 @@ def vectors_of(texts: Sequence[str], asked: AskedVectors, clock: Clock) -> Found
     size = width if asked.dimensions is None else asked.dimensions
     if size > width:
         raise InputError(f"dimensions: {served.name} makes vectors of {width} numbers; found {size}.")
-    ids = [_ids(served, text, number, asked) for number, text in enumerate(looking(texts, 1))]
+    encoded = [_ids(served, text, number, asked) for number, text in enumerate(looking(texts, 1))]
+    ids = [each for each, _ in encoded]
     prepared()
     vectors = engine().embed(served, ids, clock, current())[:, :size]
     embedding = served.model.architecture.embedding
     if size < width and embedding is not None and embedding.normed:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
-    return FoundVectors(cast("list[list[float]]", vectors.tolist()), sum(map(len, ids)))
+    cut = sum(was_cut for _, was_cut in encoded)
+    return FoundVectors(cast("list[list[float]]", vectors.tolist()), sum(map(len, ids)), cut)
 
 
-def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> list[int]:
-    """Return the ids that the model reads for a text.
+def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> tuple[list[int], bool]:
+    """Return the ids that the model reads for a text, and whether it was cut.
 
     Raises:
         ContextLengthError: it is too long.
     """
     before, behind = served.model.tokenizer.around
     ids = served.model.tokenizer.encode_text(_prompt(served, asked) + text)
-    room = served.max_context - len(before) - len(behind)
-    if len(ids) > room:
+    most = min(asked.max_context or served.max_context, served.max_context)
+    room = max(0, most - len(before) - len(behind))
+    too_long = len(ids) > room
+    if too_long:
         if not asked.truncate:
-            error = ContextLengthError(
-                len(ids) + len(before) + len(behind), served.max_context, "have it cut: truncate=True"
-            )
+            error = ContextLengthError(len(ids) + len(before) + len(behind), most, "have it cut: truncate=True")
             error.add_note(f"It is text {number} of those that were given.")
             raise error
         del ids[room:]
-    return [*before, *ids, *behind]
+    return [*before, *ids, *behind], too_long
 
 
 def _prompt(served: Served, asked: AskedVectors) -> str:

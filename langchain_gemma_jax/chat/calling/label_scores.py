@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.asking.questions import AskedQuestion
-from langchain_gemma_jax.chat.calling.ready_model import engine_prompt, ready
+from langchain_gemma_jax.chat.calling.ready_model import ReadyModel, engine_prompt, ready
 from langchain_gemma_jax.chat.calling.served_model import submit
 from langchain_gemma_jax.chat.history.history import History
-from langchain_gemma_jax.dialects import Message
+from langchain_gemma_jax.dialects import EncodedPrompt, Message
 from langchain_gemma_jax.engine.base.sampling_options import MAX_TOP_LOGPROBS, Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.engine.requests.request import Completion
-from langchain_gemma_jax.errors import ContextLengthError, UnsupportedModelError
+from langchain_gemma_jax.errors import ContextLengthError, InputError, MediaError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
@@ -71,16 +71,41 @@ def begin_scores(question: AskedQuestion, options: Options, clock: Clock) -> Awa
             have them.
     """
     model = ready(options, clock)
-    _, encoded = model.prompt(History(options.scope, [Message.user(question.text)]), options)
+    encoded, ids = _read(question, model, options)
     most = min(options.max_context or model.served.max_context, model.served.max_context)
     if len(encoded.ids) >= most:
         raise ContextLengthError(len(encoded.ids), most - 1, f"take a model with a longer context than {options.model}")
-    ids = label_ids(question.labels, model.tokenizer, model.served.name)
     generations = []
     for at in range(0, len(ids), MAX_TOP_LOGPROBS):
         sampling = Sampling(max_tokens=1, scored=tuple(ids[at : at + MAX_TOP_LOGPROBS]))
         generations.append(submit(model.served, engine_prompt(encoded), sampling, options, clock, encoded.system))
     return AwaitedScores(ids, generations)
+
+
+def _read(question: AskedQuestion, model: ReadyModel, options: Options) -> tuple[EncodedPrompt, list[int]]:
+    """Return a question's prompt, and the token that each of its answers begins with."""
+    judge = model.served.model.chat_format.judge
+    if judge is not None:
+        if question.picture is None:
+            raise InputError(
+                f"state: expected one picture and nothing else, as an image block or a HumanMessage with one: "
+                f"{model.served.name} judges pictures."
+            )
+        ids = [judge.yes_id, judge.no_id]
+        if max(ids) >= (size := model.tokenizer.vocab_size):
+            raise UnsupportedModelError(
+                f"{model.served.name}: expected the tokens of yes and no ({judge.yes_id} and {judge.no_id}, by its "
+                f"config.json) in the vocabulary, found {size} tokens in it. The tokenizer may be another model's."
+            )
+        return model.judged(judge, question.picture, question.text, options), ids
+    if question.picture is not None:
+        raise MediaError(
+            question.picture.block.at,
+            f"{model.served.name} answers questions of words alone. Describe what is in it, or take a ShieldGemma 2, "
+            "which judges pictures",
+        )
+    _, encoded = model.prompt(History(options.scope, [Message.user(question.text)]), options)
+    return encoded, label_ids(question.labels, model.tokenizer, model.served.name)
 
 
 def label_ids(labels: Sequence[str], tokenizer: Tokenizer, name: str) -> list[int]:

@@ -43,6 +43,10 @@ class HeldBack:
                 self.shown = True
         return self.rest() if self.shown else []
 
+    def put(self, part: AnswerPart) -> None:
+        """Hold back one more part."""
+        self._parts.append(part)
+
     def rest(self) -> list[AnswerPart]:
         """Return what is held back, and forget it."""
         found, self._parts = self._parts, []
@@ -67,11 +71,20 @@ class LiveAnswer(Generic[T]):
         part = AnswerPart(call.take(piece), call.logprobs(piece.logprobs), call.options.model)
         return [each for ready in self._held.take(part) for each in self._shown.of(ready)]
 
-    def end(self, done: Completion) -> Options | None:
-        """End the call. Returns the options of a larger model that has to answer instead; None: this is the answer."""
+    def end(self, done: Completion, start: CallStart) -> CallStart | None:
+        """End the call, and return the one that follows; None: this is the answer.
+
+        That is one of a larger model, which answers instead, or one that goes on with the tools that were found.
+        """
         outcome = self._call.finish(done, streamed=True)
-        self._end = AnswerEnd(outcome.rest, usage(outcome), ending(outcome))
-        return self._held.larger(outcome)
+        if (larger := self._held.larger(outcome)) is not None:
+            self._held.rest()  # which nobody sees
+            return start.instead(larger)
+        if (following := start.after(outcome)) is None:
+            self._end = AnswerEnd(outcome.rest, usage(outcome), ending(outcome))
+        else:
+            self._held.put(AnswerPart(outcome.rest, (), self._call.options.model))
+        return following
 
     def rest(self) -> list[T]:
         """Return what is left of an answer that ended."""
@@ -81,8 +94,9 @@ class LiveAnswer(Generic[T]):
 
 def stream(start_of: CallStart, shown: Shown[T]) -> Iterator[T]:
     """Show an answer while it comes. The errors are those of ``start``, and of the engine."""
-    larger: Options | None
-    while True:
+    following: CallStart | None = start_of
+    while following is not None:
+        start_of = following
         answer = LiveAnswer(start(start_of), shown)
         try:
             for piece in answer.generation:
@@ -91,16 +105,15 @@ def stream(start_of: CallStart, shown: Shown[T]) -> Iterator[T]:
         except EngineError:  # its time was up, or it was cancelled: a call that broke off is none
             yield from shown.broken()
             raise
-        if (larger := answer.end(done)) is None:
-            break
-        start_of = start_of.instead(larger)
-    yield from answer.rest()
+        following = answer.end(done, start_of)
+        yield from answer.rest()
 
 
 async def astream(start_of: CallStart, shown: Shown[T]) -> AsyncGenerator[T, None]:
     """Show an answer while it comes, as ``stream`` does, asynchronously."""
-    larger: Options | None
-    while True:
+    following: CallStart | None = start_of
+    while following is not None:
+        start_of = following
         answer = LiveAnswer(await astart(start_of), shown)
         try:
             async with aclosing(cast("AsyncGenerator[Piece, None]", aiter(answer.generation))) as pieces:
@@ -112,11 +125,9 @@ async def astream(start_of: CallStart, shown: Shown[T]) -> AsyncGenerator[T, Non
             for each in shown.broken():
                 yield each
             raise
-        if (larger := answer.end(done)) is None:
-            break
-        start_of = start_of.instead(larger)
-    for each in answer.rest():
-        yield each
+        following = answer.end(done, start_of)
+        for each in answer.rest():
+            yield each
 
 
 def whole_answer(start_of: CallStart) -> WholeAnswer:
@@ -127,10 +138,10 @@ def whole_answer(start_of: CallStart) -> WholeAnswer:
             done = call.generation.result()
         finally:
             call.cancel()  # where the waiting is interrupted
-        found, larger = ended(call, done)
-        if larger is None:
+        found, following = ended(start_of, call, done)
+        if following is None:
             return found
-        start_of = start_of.instead(larger)
+        start_of = following
 
 
 _LONG_ANSWER = 2048  # tokens from which on an answer is put together in a thread, beside the event loop
@@ -142,7 +153,7 @@ async def awhole_answer(start_of: CallStart) -> WholeAnswer:
         call = await astart(start_of)
         done = await call.generation
         short = done.generated_tokens < _LONG_ANSWER
-        found, larger = ended(call, done) if short else await beside(ended, call, done)
-        if larger is None:
+        found, following = ended(start_of, call, done) if short else await beside(ended, start_of, call, done)
+        if following is None:
             return found
-        start_of = start_of.instead(larger)
+        start_of = following

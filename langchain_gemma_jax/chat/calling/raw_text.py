@@ -36,7 +36,7 @@ def begin_text(text: str, suffix: str | None, options: Options, clock: Clock) ->
 def text_ids(text: str, suffix: str | None, tokenizer: Tokenizer, name: str) -> list[int]:
     """Return the ids that a model reads to continue a text. No text becomes a control token."""
     if suffix is None:
-        return [tokenizer.bos_id, *tokenizer.encode_text(text)]
+        return [*tokenizer.begin, *tokenizer.encode_text(text)] or [tokenizer.bos_id]  # it has to go on from something
     before, after, middle = (tokenizer.control_id(each) for each in FILL_IN)
     if before is None or after is None or middle is None:
         raise InputError(
@@ -44,4 +44,4 @@ def text_ids(text: str, suffix: str | None, tokenizer: Tokenizer, name: str) -> 
             "CodeGemma, or leave the suffix out."
         )
     parts = (tokenizer.encode_text(text), tokenizer.encode_text(suffix))
-    return [tokenizer.bos_id, before, *parts[0], after, *parts[1], middle]
+    return [*tokenizer.begin, before, *parts[0], after, *parts[1], middle]

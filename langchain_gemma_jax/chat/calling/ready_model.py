@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from langchain_gemma_jax.chat.answering.cut_off import AnswerLimits
 from langchain_gemma_jax.chat.asking.answer_grammar import grammar_of
 from langchain_gemma_jax.chat.asking.options import Options
+from langchain_gemma_jax.chat.asking.tool_offer import Offer
 from langchain_gemma_jax.chat.calling.base_models import BaseModels
 from langchain_gemma_jax.chat.calling.served_model import load
 from langchain_gemma_jax.chat.history.generated_ids import ConversationMemory, conversation_memory
@@ -17,21 +18,25 @@ from langchain_gemma_jax.chat.model_choice.route_step import is_judged
 from langchain_gemma_jax.dialects import (
     Dialect,
     EncodedPrompt,
+    MediaPart,
+    Message,
     ModelFacts,
     RenderedPrompt,
     RenderOptions,
     TemplateDialect,
     dialect_for,
 )
+from langchain_gemma_jax.dialects.templated.picture_question import picture_question
 from langchain_gemma_jax.engine.base.checks import no_writer
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.requests.clock import Clock, Parts
 from langchain_gemma_jax.engine.requests.prompt import MediaSpan, Prompt, Span, TokenSpan
-from langchain_gemma_jax.errors import ContextLengthError, InputError
+from langchain_gemma_jax.errors import ContextLengthError, InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.chat.history.media_in import MediaPlacing
     from langchain_gemma_jax.engine.residency.served import Served
+    from langchain_gemma_jax.models.configuration.chat_format import PictureJudge
     from langchain_gemma_jax.models.seams.media_support import PlacedMedium
     from langchain_gemma_jax.models.tokenizer import Tokenizer
 
@@ -46,6 +51,8 @@ class Prepared:
     encoded: EncodedPrompt
     sampling: Sampling
     limits: AnswerLimits
+    tools: tuple[str, ...] = ()  # names of which a call is one: of tools that can be called, and of deferred ones
+    unfound: frozenset[str] = frozenset()  # deferred tools that cannot be called yet, by name
 
 
 @dataclass(frozen=True)
@@ -67,17 +74,19 @@ class ReadyModel:
             InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
         """
         parts.now("encoding the prompt")
-        rendered, encoded = self.prompt(history, options)
+        offer = Offer.of(options.tools, options.choice, options.told(history.messages))
+        rendered, encoded = self.prompt(history, options, offer)
         parts.now("compiling the grammar")
         sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
         limits = AnswerLimits(sampling.max_tokens, self._room(options, len(encoded.ids)))
         sampling = sampling.with_checked(
             stop_ids=tuple(self._stop_ids()),
-            grammar=grammar_of(options, self.dialect, rendered),
+            grammar=None if options.ahead else grammar_of(options, self.dialect, rendered, offer.callable),
             max_tokens=limits.most,
             confidence=is_judged(options),
         )
-        return Prepared(rendered, encoded, sampling, limits)
+        callable_now = () if options.choice == "none" else (*(tool.name for tool in offer.callable), *offer.unfound)
+        return Prepared(rendered, encoded, sampling, limits, callable_now, offer.unfound)
 
     def _stop_ids(self) -> Iterator[int]:
         """Yield the tokens that end an answer in this format."""
@@ -86,7 +95,7 @@ class ReadyModel:
                 yield token
 
     def prompt(
-        self, history: History, options: Options, *, counts: bool = False
+        self, history: History, options: Options, offer: Offer | None = None, *, counts: bool = False
     ) -> tuple[RenderedPrompt, EncodedPrompt]:
         """Return the model's prompt. In it, its own answers have the ids that were generated, if these are still known.
 
@@ -102,10 +111,12 @@ class ReadyModel:
             if limit is not None and tokens > FAR_TOO_LONG * limit:
                 raise ContextLengthError(tokens, limit - 1, self._longer(limit), at_least=True)
 
-        messages = options.told(history.messages)
+        if offer is None:
+            offer = Offer.of(options.tools, options.choice, options.told(history.messages))
+        messages = offer.messages
         counted(len(messages))
         # Where calls are words, only the lack of declarations keeps a model from them.
-        shown = options.tools if options.choice != "none" or self.dialect.opener_is_control else ()
+        shown = offer.declared if options.choice != "none" or self.dialect.opener_is_control else ()
         prompt = self.dialect.render(messages, shown, RenderOptions(thinking=options.thinking))
         counted(prompt.characters // self.tokenizer.longest_token)
         known = self.remembered.answers_of(self.served.model).of(self.dialect.name, history)
@@ -115,6 +126,30 @@ class ReadyModel:
             return prompt, prompt.encode(self.tokenizer, known, counted=counted)
         placed = self._placing(options).placed(messages)
         return prompt, prompt.encode(self.tokenizer, known, lambda part: placed[part.block.digest], counted)
+
+    def judged(self, judge: PictureJudge, picture: MediaPart, policy: str, options: Options) -> EncodedPrompt:
+        """Return the prompt in which a model that judges pictures is asked about one. ``policy``: its name or text.
+
+        Raises:
+            InputError: there is no policy of this name. UnsupportedModelError: the model's files have no template.
+        """
+        if judge.template is None:
+            raise UnsupportedModelError(
+                f"{self.served.name} has no chat template in its files (chat_template.jinja, or in "
+                "tokenizer_config.json), and the words in which it was trained to be asked are in it. Download the "
+                "model again, with all of its files."
+            )
+        if policy not in judge.policies and " " not in policy:
+            known = ", ".join(judge.policies) or "none, so say the policy in full"
+            raise InputError(
+                f"instructions: expected the text of a policy, or the name of one that {self.served.name} has "
+                f"({known}), found {policy!r}."
+            )
+        asked, names = judge.policies.get(policy, policy), judge.template.names
+        control = self.tokenizer.control_tokens
+        prompt = picture_question(judge.template.source, names, control, picture, asked)
+        placed = self._placing(options).placed([Message.user(picture)])
+        return prompt.encode(self.tokenizer, None, lambda part: placed[part.block.digest])
 
     def _placing(self, options: Options) -> MediaPlacing:
         from langchain_gemma_jax.chat.history.media_in import MediaPlacing  # which needs NumPy
@@ -158,8 +193,11 @@ def engine_prompt(encoded: EncodedPrompt) -> Prompt:
     at = 0
     for start, _, found in encoded.media:
         placed = cast("PlacedMedium", found)
-        spans += [TokenSpan(encoded.ids[at:start]), MediaSpan(placed.placeholders, placed.digest, placed.inputs)]
-        at = start + len(placed.placeholders)
+        end = start + len(placed.placeholders)
+        words = tuple(encoded.ids[end : encoded.both_ways])
+        medium = MediaSpan((*placed.placeholders, *words), placed.digest, placed.inputs, words=len(words))
+        spans += [TokenSpan(encoded.ids[at:start]), medium]
+        at = start + len(medium.ids)
     return Prompt((*spans, TokenSpan(encoded.ids[at:])))
 
 
@@ -199,4 +237,5 @@ def _facts(served: Served) -> ModelFacts:
     if (config := model.architecture.gemma) is None:
         return ModelFacts("", tokens)
     per_layer_input, images_apart = config.per_layer_input is not None, model.chat_format.images_apart
-    return ModelFacts(config.generation, tokens, per_layer_input, images_apart)
+    both_ways = any(encoder.most_words for encoder in model.architecture.encoders)
+    return ModelFacts(config.generation, tokens, per_layer_input, images_apart, both_ways)

@@ -13,12 +13,13 @@ from langchain_gemma_jax.engine.requests.clock import Clock, Steps
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.settings.durations import seconds_of
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.engine.residency.served import Served
 
 
-def load(model: str, how: HowToLoad, keep_alive: float | None, clock: Clock) -> Served:
+def load(model: str, how: HowToLoad, keep_alive: float | str | None, clock: Clock) -> Served:
     """Return a model, loaded if it is not yet, and if there is time for that. This thread waits.
 
     Raises:
@@ -49,6 +50,9 @@ def submit(
     """Have the engine continue a prompt, as part of the call that a clock is for."""
     from langchain_gemma_jax.engine.api.process import engine
 
+    if options.adapter is not None:
+        whole = prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(prompt)
+        prompt = whole.under(engine().adapter(served, options.adapter))
     generation = engine().submit(
         served,
         prompt,
@@ -58,6 +62,7 @@ def submit(
         app=options.app,
         guards=options.guards,
         timeout=clock.left,
+        ahead=options.ahead,
     )
     generation.on(clock)
     return generation
@@ -72,9 +77,9 @@ def _named(steps: Steps[Served], options: Options) -> Steps[Served]:
     return _kept(served, options.keep_alive)
 
 
-def _kept(served: Served, keep_alive: float | None) -> Served:
+def _kept(served: Served, keep_alive: float | str | None) -> Served:
     from langchain_gemma_jax.engine.api.process import engine
 
     if keep_alive is not None:
-        engine().keep_alive(served, keep_alive)
+        engine().keep_alive(served, seconds_of(keep_alive, "keep_alive"))
     return served

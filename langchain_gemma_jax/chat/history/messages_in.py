@@ -15,6 +15,7 @@ from langchain_core.messages import (
 )
 
 from langchain_gemma_jax.chat.history.content_blocks import Blocks, read_blocks
+from langchain_gemma_jax.chat.history.searches import SEARCH, searches_in
 from langchain_gemma_jax.dialects import Json, Message, Text, Thinking, ToolCall, result_value
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.stopping import looking
@@ -34,6 +35,8 @@ _SHOWN = 20  # ids of calls, in an error
 
 def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> list[Message]:
     """Return LangChain's messages as dialects render them, one for one; results in the order of their calls.
+
+    An answer for which the model searched for deferred tools is several: see ``Search``.
 
     ``piece``: it is a part of a conversation, so that results may have lost their calls.
 
@@ -56,7 +59,21 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
             found.append(Message.user("\n".join(told.texts), *told.media))
         else:
             found.append(_message(message, where))
-    return _in_order_of_calls(found, [] if piece else messages)
+    ordered = _in_order_of_calls(found, [] if piece else messages)
+    if not any(SEARCH in message.response_metadata for message in messages):
+        return ordered
+    return [part for number, each in enumerate(ordered) for part in _with_searches(each, messages[number])]
+
+
+def _with_searches(answer: Message, told: BaseMessage) -> Sequence[Message]:
+    """Return an answer behind the searches for tools that belong to it, each with its results."""
+    searches = searches_in(told.response_metadata) if answer.role == "assistant" else ()
+    said, thought = spoken(answer)
+    texts, thoughts = ("".join(getattr(each, name) for each in searches) for name in ("text", "thinking"))
+    if not searches or not (said.startswith(texts) and thought.startswith(thoughts)):  # its words were changed
+        return [*(part for each in searches for part in each.without_words.messages), answer]
+    rest = Message.assistant(said[len(texts) :], thinking=thought[len(thoughts) :], calls=answer.calls)
+    return [*(part for each in searches for part in each.messages), rest]
 
 
 def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) -> list[Message]:

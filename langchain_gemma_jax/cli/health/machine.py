@@ -6,11 +6,12 @@ import platform
 import re
 from collections.abc import Callable, Iterator
 from importlib import metadata
-from pathlib import Path
 
+from langchain_gemma_jax.cli.health.accelerators import accelerator_software, pool_of
 from langchain_gemma_jax.cli.health.findings import Finding, Verdict
-from langchain_gemma_jax.config import cache_dir, compile_cache_root, kernels_wanted, prefix_folder
+from langchain_gemma_jax.config import cache_dir, compile_cache_root, kernels_wanted, memory_fraction, prefix_folder
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
+from langchain_gemma_jax.engine.host.unused_accelerator import unused_accelerator
 from langchain_gemma_jax.errors import GemmaJaxError
 from langchain_gemma_jax.jax_check import FAULTS, SOUND, find_fault
 
@@ -22,6 +23,7 @@ def look(package_version: str) -> Iterator[Finding]:
     looks: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
         ("releases", lambda: _releases(package_version)),
         ("devices", _devices),
+        ("accelerators", accelerator_software),
         ("memory", _memory),
         ("compile cache", _compile_cache),
         ("kept prefixes", _kept_prefixes),
@@ -74,20 +76,10 @@ def _devices() -> Iterator[Finding]:
     kinds = sorted({device.device_kind for device in devices})
     platforms = {device.platform for device in devices}
     yield Finding("devices", Verdict.OK, f"{len(devices)} x {', '.join(kinds)} ({', '.join(sorted(platforms))})")
-    unused = _unused_accelerator(platforms)
-    if unused is not None:
+    if platforms == {"cpu"} and (unused := unused_accelerator()) is not None:
         yield Finding(
             "accelerator", Verdict.WARN, f"{unused}, and JAX computes on the CPU", "Install its JAX: docs/install.md."
         )
-
-
-def _unused_accelerator(platforms: set[str]) -> str | None:
-    """Return a sentence about an accelerator of this machine that JAX does not use; None if there is none."""
-    if platforms != {"cpu"}:
-        return None
-    if Path("/proc/driver/nvidia/version").exists():
-        return "an NVIDIA driver is here"
-    return "a TPU is here" if any(Path("/dev").glob("accel[0-9]*")) else None
 
 
 def _memory() -> Iterator[Finding]:
@@ -111,6 +103,8 @@ def _memory() -> Iterator[Finding]:
         )
     else:
         yield Finding("memory", Verdict.OK, text)
+    if where.platform == "gpu" and (pool := where.memory_limit()) is not None:
+        yield pool_of(pool, memory_fraction())
 
 
 def _compile_cache() -> Iterator[Finding]:
@@ -128,7 +122,7 @@ def _compile_cache() -> Iterator[Finding]:
             "compile cache",
             Verdict.WARN,
             f"{root} is not used: JAX's own settings say so",
-            "See docs/compile-cache.md.",
+            "See docs/cold-caches.md#the-compile-cache.",
         )
         return
     entries = store.entries()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
+import threading
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +29,8 @@ def add(verbs: Verbs) -> None:
         "serve",
         "answer other processes: one engine for all of them",
         "gemma-jax serve google/gemma-3-1b-it       # and elsewhere: ChatGemmaJax(server='auto')\n"
-        "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI and Anthropic",
+        "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI, Anthropic and Ollama\n"
+        "  gemma-jax serve --open                        # and a page to chat on, in the browser",
     )
     parser.take_words("models", "[MODEL ...]", f"{FORMS}; the first one where a client names none")
     parser.add_argument(
@@ -35,6 +39,9 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--socket", metavar="PATH", help="a Unix socket; by default one in a folder of yours")
     parser.add_argument("--host", help="a port of this address instead: 127.0.0.1 for this machine's programs")
     parser.add_argument("--port", type=_port, help="by default 8000; 0 for one that is free")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--open", action="store_true", help="open the page in a browser; without --port, at port 8000")
+    page.add_argument("--no-page", action="store_true", help="have no page for browsers, and no /activity for it")
     parser.add_argument(
         "--api-key-file", metavar="FILE", help="keys, a line each: who shows none is refused. Each has its own scope"
     )
@@ -46,7 +53,11 @@ def add(verbs: Verbs) -> None:
     any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
     parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
     parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
-    parser.take_settings("max_context", "devices", "replicas")
+    parser.add_argument("--prefix-folder", metavar="FOLDER", help="where replicas on other machines find them too")
+    parser.add_argument(
+        "--prefix-peers", metavar="URL,...", help="servers of the other replicas, which take and give prefixes by HTTP"
+    )
+    parser.take_settings_of("a server")
     parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
         "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
@@ -106,9 +117,10 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
     from langchain_gemma_jax.server.running import RunningServer
     from langchain_gemma_jax.wire.addresses import default_socket
 
-    at_port = options.host is not None or options.port is not None
+    at_port = options.host is not None or options.port is not None or options.open
     if at_port and options.socket is not None:
-        raise InputError("--socket: expected a socket or a port, found both.")
+        found = "--open, and browsers open none" if options.open else "both"
+        raise InputError(f"--socket: expected a socket or a port, found {found}.")
     host = options.host or "127.0.0.1"
     keys = None if options.api_key_file is None else read_keys(options.api_key_file)
     if at_port and keys is None and not is_loopback(host):
@@ -120,6 +132,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
     for model in models:
         check_name(model)
     others = not at_port if options.any_model is None else options.any_model
+    served = ServedModels(models, others, _for_callers(options))
     limits = ServerLimits(drain_s=options.drain, connections=options.max_connections)
     listening = (
         listen_at_port(host, 8000 if options.port is None else options.port)
@@ -132,21 +145,21 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
             models,
             warmup=not options.no_warmup,
             max_context=options.max_context,
+            how=served.how,
             on_failure=lambda error: server.fail(error),  # noqa: PLW0108  made below
         )
-        served = ServedModels(models, others)
-        app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics)
+        app = GemmaJaxApp(served, keys, limits, readiness, open_metrics=options.open_metrics, page=not options.no_page)
         server = RunningServer(app, listening, limits, hosts)
         if leader is not None:
             leader.when_lost(lambda error: server.fail(error, for_all=True))
         say(f"Serving {', '.join(models)} at {listening.shown}")
         if not at_port:
-            auto = options.socket is None
-            say(
-                f"  ChatGemmaJax(server={'auto' if auto else listening.shown!r})".replace(
-                    "(server=auto)", "(server='auto')"
-                )
-            )
+            say(f"  ChatGemmaJax(server={('auto' if options.socket is None else listening.shown)!r})")
+        elif not options.no_page:
+            say(f"  In a browser: {listening.page}")
+        if options.open:
+            # The browser waits for the server, which listens already; and a browser in a terminal keeps its caller.
+            threading.Thread(target=webbrowser.open, args=(listening.page,), daemon=True).start()
         sys.setswitchinterval(_SWITCH_SECONDS)
         server.run()
     finally:
@@ -158,6 +171,24 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
     return 0
 
 
+def _engine_settings() -> set[str]:
+    """Return the names of the settings that are the engine's, whoever asks it."""
+    from langchain_gemma_jax.engine.base.settings import Settings
+
+    return {each.name for each in dataclasses.fields(Settings)}
+
+
+def _for_callers(options: argparse.Namespace) -> dict[str, object]:
+    """Return the settings of the command that hold for callers who say nothing else.
+
+    Raises:
+        InputError: they cannot be together.
+    """
+    from langchain_gemma_jax.chat.asking.options import settings_of
+
+    return settings_of({n: value for n, value in given_settings(options).items() if n not in _engine_settings()})
+
+
 def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
     """Configure the engine of this process, before it is made."""
     from langchain_gemma_jax import configure
@@ -165,7 +196,9 @@ def _configure(options: argparse.Namespace, leader: Leader | None) -> None:
 
     if leader is not None:
         lead(leader)
-    configure(**given_settings(options))
-    if options.prefix_store is not None or options.prefix_key_file is not None:
-        key = options.prefix_key_file and Path(options.prefix_key_file).expanduser().absolute()
-        configure(prefix_store=options.prefix_store, prefix_key_file=key)
+    configure(**{name: value for name, value in given_settings(options).items() if name in _engine_settings()})
+    named = ("prefix_key_file", "prefix_folder")
+    places = {name: Path(path).expanduser().absolute() for name in named if (path := getattr(options, name))}
+    if options.prefix_store is not None or places or options.prefix_peers:
+        peers = [url.strip() for url in options.prefix_peers.split(",")] if options.prefix_peers else None
+        configure(prefix_store=options.prefix_store, prefix_peers=peers, **places)

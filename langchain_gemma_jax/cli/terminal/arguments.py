@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, prog: str | None = None, **texts: Any) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts)
         self._words: str | None = None
-        self._settings: tuple[str, ...] = ()
+        self._settings: tuple[str, ...] | str = ()
 
     def take_words(self, name: str, shown: str, text: str) -> None:
         """Take any number of words that belong to no option, at any place: argparse alone takes only the first ones.
@@ -35,14 +35,19 @@ class Parser(argparse.ArgumentParser):
     def take_settings(self, *names: str) -> None:
         """Take settings as options. ``given_settings`` returns those that were given."""
         self._settings = names
-        self.set_defaults(settings=names)
+
+    def take_settings_of(self, what: str) -> None:
+        """Take all settings of "a model", or of "a server", as options."""
+        self._settings = what
 
     def actions(self) -> list[argparse.Action]:
         """Return all that can be given. The table of settings is read here, as its import takes time."""
         if self._settings:
-            from langchain_gemma_jax.cli.terminal.setting_options import add_setting
+            from langchain_gemma_jax.cli.terminal.setting_options import add_setting, settings_of
 
-            names, self._settings = self._settings, ()
+            asked, self._settings = self._settings, ()
+            names = settings_of(asked) if isinstance(asked, str) else asked
+            self.set_defaults(settings=names)
             for name in names:
                 add_setting(self, name)
         return self._actions

@@ -85,7 +85,7 @@ def _ls_prefixes() -> int:
     folder = _prefixes()
     names = folder.names()
     for name in sorted(names):
-        if (header := folder.header(name)) is not None:
+        if (header := folder.header(name, None)) is not None:
             size = header.nbytes(range(len(header.shapes)))
             kept = "encrypted" if header.salt else "not encrypted"
             say(f"  {_size(size):>10}  {header.tokens:>7} tokens, {kept}  {header.label}")

@@ -27,6 +27,8 @@ from langchain_gemma_jax.config import SERVER_OFF, default_model, default_server
 from langchain_gemma_jax.errors import GemmaJaxError, InputError
 from langchain_gemma_jax.models.configuration.embedded import DEFAULT
 from langchain_gemma_jax.models.loading.model_names import FORMS, check_name
+from langchain_gemma_jax.routing.route import AUTO
+from langchain_gemma_jax.wire.addresses import FORMS as ADDRESSES
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -73,11 +75,14 @@ def add(verbs: Verbs) -> None:
     parser.set_defaults(run=_run)
 
 
-def add_model_options(parser: Parser, *more: str) -> None:
-    """Add the options that all verbs which ask a model have. ``more``: settings that this one takes too."""
+def add_model_options(parser: Parser) -> None:
+    """Add the options that all verbs which ask a model have: all of its settings, and who answers."""
     parser.add_argument("--model", help=f"{FORMS}; by default what GEMMA_JAX_MODEL says, or sprout-m")
     parser.add_argument("--system", help="a system prompt")
-    parser.take_settings("max_tokens", "temperature", "seed", *more)
+    parser.add_argument(
+        "--server", metavar="ADDRESS", help=f"who answers: {ADDRESSES}; by default what GEMMA_JAX_SERVER says, or off"
+    )
+    parser.take_settings_of("a model")
 
 
 def named_model(word: str | None, options: argparse.Namespace) -> str | None:
@@ -93,11 +98,13 @@ def named_model(word: str | None, options: argparse.Namespace) -> str | None:
 
 def chat_model(options: argparse.Namespace) -> Any:
     """Return the chat model that the options ask for."""
-    if default_server() in {None, SERVER_OFF}:  # else the server checks the name
-        check_name(options.model or default_model() or DEFAULT)
+    if (options.server or default_server()) in {None, SERVER_OFF}:  # else the server checks the name
+        named = options.model or default_model() or DEFAULT
+        if named != AUTO or options.route is None:  # else the names are the route's
+            check_name(named)
     from langchain_gemma_jax import ChatGemmaJax
 
-    return ChatGemmaJax(model=options.model, **given_settings(options))
+    return ChatGemmaJax(model=options.model, server=options.server, **given_settings(options))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -172,6 +179,8 @@ def _command(line: str, talk: Conversation, toolbox: Toolbox) -> bool:
     if name == "/help":
         for each, text in COMMANDS.items():
             say(f"{each:12} {text}")
+    elif name == "/report" and talk.asks_server:
+        say("The engine is the server's: gemma-jax top shows what it does, and so does its page in a browser.")
     elif name == "/report":
         from langchain_gemma_jax import engine
 
@@ -197,6 +206,7 @@ class Conversation:
         from langchain_core.messages import SystemMessage
 
         self.name = str(getattr(model, "model", None) or "sprout-m")
+        self.asks_server = getattr(model, "server", None) not in {None, SERVER_OFF}
         self._model = model.bind_tools(toolbox.bound) if toolbox.bound else model
         self._toolbox = toolbox
         self._system = [] if system is None else [SystemMessage(system)]

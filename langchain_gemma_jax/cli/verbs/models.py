@@ -75,6 +75,9 @@ def _ls(_: argparse.Namespace) -> int:
     say_wrapped("GGUF files on the disk, of Ollama, the Hub's cache, llama.cpp and LM Studio:")
     for line in _gguf_files():
         say_wrapped(f"  {printable(line)}")
+    say_wrapped("Adapters (LoRA) on the disk, for adapter=...:")
+    for line in _adapters():
+        say_wrapped(f"  {printable(line)}")
     engines = running_engines()
     count = len({each.process for each in engines})
     say_wrapped(f"In memory, in {count} {'process' if count == 1 else 'processes'}:")
@@ -88,12 +91,29 @@ def _gguf_files() -> Iterator[str]:
     """Yield a line for each Gemma in files of other programs, by its name here, and the number of other models."""
     from langchain_gemma_jax.models.gguf.local_files import local_files
 
-    found = list(local_files())
+    found = [each for each in local_files() if not each.is_adapter]
     gemmas = [each for each in found if each.is_gemma]
     for each in sorted(gemmas, key=lambda each: (each.program, each.source)):
-        yield f"{each.source:40} {show_bytes(each.nbytes):>10}, {each.architecture}, {each.program}"
+        facts = [each.architecture, each.mixture, each.program]
+        yield f"{each.source:40} {show_bytes(each.nbytes):>10}, {', '.join(filter(None, facts))}"
     if others := len(found) - len(gemmas):
         yield f"and {others} of other families"
+
+
+def _adapters() -> Iterator[str]:
+    """Yield a line for each adapter of a Gemma in the Hub's cache, and in the folders of other programs."""
+    from langchain_gemma_jax.models.gguf.local_files import local_files
+
+    cache = _cache()
+    for repo in () if cache is None else cache.repos:
+        for revision in repo.revisions:
+            folder = Path(revision.snapshot_path)
+            base = _text_in(folder / "adapter_config.json", "base_model_name_or_path")
+            if "gemma" in base.lower():
+                yield f"{folder} {show_bytes(revision.size_on_disk):>10}, PEFT, for {base}"
+    for each in local_files():
+        if each.is_adapter and each.is_gemma:
+            yield f"{each.source} {show_bytes(each.nbytes):>10}, {each.architecture}, {each.program}"
 
 
 def _in_memory(engine: RunningEngine) -> Iterator[str]:
@@ -104,6 +124,7 @@ def _in_memory(engine: RunningEngine) -> Iterator[str]:
         each = "" if notice.devices == 1 else f" on each of {notice.devices} devices"
         facts = [f"{show_bytes(notice.nbytes)}{each}", use if notice.state == "resident" else notice.state]
         facts += ["pinned"] * notice.pinned
+        facts += [f"adapters {notice.adapters}"] * bool(notice.adapters)
         facts += [f"{show_bytes(notice.host_kv)} of KV on the host"] * bool(notice.host_kv)
         yield f"{notice.name}, process {notice.process}: {', '.join(facts)}"
 
@@ -190,8 +211,13 @@ def _cache() -> HFCacheInfo | None:
 
 
 def _is_gemma(folder: Path) -> bool:
+    return _text_in(folder / "config.json", "model_type").startswith("gemma")
+
+
+def _text_in(path: Path, name: str) -> str:
+    """Return a text in a JSON file; empty, if there is none."""
     try:
-        kind = json.loads((folder / "config.json").read_text()).get("model_type", "")
+        found = json.loads(path.read_text()).get(name, "")
     except (OSError, ValueError, AttributeError):
-        return False
-    return isinstance(kind, str) and kind.startswith("gemma")
+        return ""
+    return found if isinstance(found, str) else ""

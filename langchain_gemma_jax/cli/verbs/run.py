@@ -33,7 +33,7 @@ def add(verbs: Verbs) -> None:
         "git diff | gemma-jax run 'Which files does this change?' --json",
     )
     parser.take_words("words", "[MODEL] [QUESTION]", WORDS)
-    add_model_options(parser, "timeout")
+    add_model_options(parser)
     parser.add_argument(
         "--schema", metavar="JSON", help="a JSON Schema, or a file with one: the answer is a value that is valid by it"
     )

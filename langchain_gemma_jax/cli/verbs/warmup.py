@@ -26,7 +26,7 @@ def add(verbs: Verbs) -> None:
         "gemma-jax warmup google/gemma-3-1b-it --max-context 8192 --tools my_tools.py --system prompt.txt",
     )
     parser.add_argument("model", help="a folder, a model's id on the Hugging Face Hub, or an embedded one: sprout-s")
-    parser.take_settings("max_context", "dtype", "weights", "activations", "devices")
+    parser.take_settings("max_context", "dtype", "weights", "activations", "cache_dtype", "devices", "drafter")
     parser.add_argument(
         "--tools",
         action="append",

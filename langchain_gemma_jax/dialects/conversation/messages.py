@@ -62,6 +62,8 @@ class ToolResult:
     is_error: bool = False
     media: tuple[MediaPart, ...] = ()
     """Media that the tool returned with the value: screenshots, pages, recordings."""
+    declares: tuple[Tool, ...] = ()
+    """Tools that were found by a search, whose result this is. They are declared behind it."""
 
     @property
     def payload(self) -> Mapping[str, Json]:
@@ -138,12 +140,15 @@ class Tool:
     name: str
     description: str = ""
     parameters: Mapping[str, Json] = field(default_factory=dict)
+    deferred: bool = False
+    """Declared once a search has found it, and not at the beginning."""
 
     @classmethod
     def of(cls, declared: Mapping[str, Json]) -> Tool:
         """Return the tool of a declaration in OpenAI's form.
 
-        That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``.
+        That is ``{name, description, parameters}``, bare or as the ``function`` of ``{type, function}``. Either may
+        have ``defer_loading``.
 
         Raises:
             InputError: the declaration is not of that form.
@@ -159,7 +164,10 @@ class Tool:
             raise InputError(f"The description of the tool {name!r}: expected a string, found {description!r}.")
         if not isinstance(parameters, Mapping):
             raise InputError(f"The parameters of the tool {name!r}: expected a JSON schema, found {parameters!r}.")
-        return cls(name, description, parameters)
+        deferred = declared.get("defer_loading", function.get("defer_loading"))
+        if deferred is not None and not isinstance(deferred, bool):
+            raise InputError(f"defer_loading of the tool {name!r}: expected True or False, found {deferred!r:.100}.")
+        return cls(name, description, parameters, bool(deferred))
 
 
 def result_value(text: str) -> Json:

@@ -67,12 +67,13 @@ class WrittenMessage:
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """A prompt's tokens. ``system`` and ``marks`` are the rendered prompt's, counted in tokens."""
+    """A prompt's tokens. ``system``, ``marks`` and ``both_ways`` are the rendered prompt's, counted in tokens."""
 
     ids: array[int]  # of 64 bits, as the engine compares them: it takes them without a copy
     system: int
     marks: tuple[int, ...]
     media: tuple[tuple[int, str, Placed], ...] = ()  # each with the index of its first placeholder, and its kind
+    both_ways: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class RenderedPrompt:
     in_thought: bool = False  # True if it ends inside a thought, which the model continues: pass it to the parser
     stops: tuple[str, ...] = ()  # the control tokens with which a model ends what it writes
     thought: tuple[str, str] | None = None  # the control tokens around a thought
+    both_ways: int = 0  # the number of pieces at the beginning that are read together, each seeing the later ones too
 
     @property
     def text(self) -> str:
@@ -121,7 +123,7 @@ class RenderedPrompt:
             InputError: there is an image or a sound, and no ``placing``.
         """
         runs, counts, at = _Runs(tokenizer, placing, counted), {0: 0}, 0
-        noted = {self.system, *self.marks}
+        noted = {self.system, self.both_ways, *self.marks}
         for start, end, ids in self._replacements(tokenizer, generated or {}):
             self._add(runs, counts, noted, at, start)
             runs.ids(ids)
@@ -129,7 +131,8 @@ class RenderedPrompt:
         self._add(runs, counts, noted, at, len(self.pieces))
         ids = runs.done()
         counts[len(self.pieces)] = len(ids)
-        return EncodedPrompt(ids, counts[self.system], tuple(counts[mark] for mark in self.marks), tuple(runs.media))
+        marks = tuple(counts[mark] for mark in self.marks)
+        return EncodedPrompt(ids, counts[self.system], marks, tuple(runs.media), counts[self.both_ways])
 
     def _add(self, runs: _Runs, counts: dict[int, int], noted: set[int], start: int, end: int) -> None:
         """Encode some of the pieces, and note the number of tokens at the end of the system prompt and at marks."""

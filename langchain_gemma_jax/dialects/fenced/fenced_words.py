@@ -18,6 +18,8 @@ To use several at once, write several lines. Then stop: the results come to you 
 there. Use tools where they help, and answer in plain words otherwise.
 The tools, one a line:"""
 
+_MORE = "More tools that you can use now, in the same way, one a line:"
+
 
 def declared(tools: Sequence[Tool]) -> str:
     """Return the instructions for a model: the tools that it may call, and the form of a call."""
@@ -31,8 +33,10 @@ def called(words: str, calls: Sequence[ToolCall]) -> str:
 
 
 def answered(results: Sequence[tuple[str, ToolResult]]) -> str:
-    """Return the text of the results of calls, with the names of their tools."""
-    return _block("tool_result", [_result(*each) for each in results])
+    """Return the text of the results of calls, with the names of their tools, and the tools that they declare."""
+    found = [tool for _, result in results for tool in result.declares]
+    more = [_MORE, *map(_declaration, found)] if found else []
+    return "\n".join([_block("tool_result", [_result(*each) for each in results]), *more])
 
 
 def _block(kind: str, lines: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langchain_gemma_jax.dialects.conversation.messages import Tool
+from langchain_gemma_jax.dialects.conversation.messages import Tool, ToolResult
 from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWriter
 from langchain_gemma_jax.dialects.native.declared_schema import lowered
 from langchain_gemma_jax.dialects.native.notation import Notation, in_order
@@ -38,6 +38,13 @@ def declare(out: PromptWriter, notation: Notation, tool: Tool) -> None:
         out.text("}")
     out.text("}")
     out.control(notation.declaration[1])
+
+
+def respond(out: PromptWriter, notation: Notation, name: str, result: ToolResult) -> None:
+    """Write a tool's result, and the declarations of the tools that it found."""
+    notation.response_of(out, name, result.payload)
+    for tool in result.declares:
+        declare(out, notation, tool)
 
 
 def _properties(out: PromptWriter, notation: Notation, table: Mapping[str, Json], *, hidden: bool) -> None:

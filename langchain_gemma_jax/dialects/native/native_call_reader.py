@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import isfinite
 from typing import TypeAlias, cast
 
@@ -15,6 +15,12 @@ from langchain_gemma_jax.grammar.json_value import Json
 
 _KEY_END = re.compile(r"[:,{}\[\]]")
 _WORD_END = re.compile(r"[,}\]]")
+_NAME_END, _BRACE = re.compile(r"[{(]"), re.compile(r"\{")
+_ROUND_KEY_END = re.compile(r"[:=,{}()\[\]]")
+_ROUND_WORD_END = re.compile(r"[,)}\]]")
+_SINGLE = re.compile(r'\\.|"', re.DOTALL)  # what Python's single quotes have otherwise than JSON's
+_AS_DOUBLE = {"\\'": "'", '"': '\\"'}
+_PYTHON: Mapping[str, Json] = {"True": True, "False": False, "None": None}
 _IN_JSON_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # up to its end, or to a backslash at the text's end
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
@@ -27,12 +33,14 @@ class CallReader:
 
     Models without a grammar make mistakes. These are repaired where the meaning is clear: words without quotes are
     strings, JSON's quotes are accepted, an extra comma is ignored, and brackets that are still open at the end of the
-    call are closed. Everything else makes the call invalid.
+    call are closed. Of the tools that are named, calls as Python has them are read too, ``call:name(key="value")``, and
+    those that lack the word ``call``. Everything else makes the call invalid.
     """
 
-    def __init__(self, notation: Notation) -> None:
-        self._quote = notation.quote
+    def __init__(self, notation: Notation, tools: Collection[str] = ()) -> None:
+        self._quote, self._tools = notation.quote, tools
         self._words: Mapping[str, Json] = {"true": True, "false": False, "null": None, notation.null: None}
+        self._round = False  # the arguments are in round brackets
         self._state: _State = self._in_name
         self._raw: list[str] = []  # the call as it was written
         self._held: list[str] = []  # text of a name, a key, a word or a string that is not complete
@@ -45,12 +53,36 @@ class CallReader:
         self._json: list[str] = []  # text of the arguments, not emitted yet
         self._out: list[Event] = []
 
+    @property
+    def raw(self) -> str:
+        """The call as it was written."""
+        return "".join(self._raw)
+
+    @property
+    def over(self) -> bool:
+        """True if the arguments are complete, or the call is invalid."""
+        return self._error is not None or self._state == self._at_end
+
+    @property
+    def failed(self) -> bool:
+        """True if the call is invalid."""
+        return self._error is not None
+
     def text(self, text: str) -> list[Event]:
         self._raw.append(text)
         at = 0
         while at < len(text):
             at = self._state(text, at)
         return self._take_events()
+
+    def until_over(self, text: str) -> tuple[list[Event], str]:
+        """Read a text up to the end of the call. Return the events, and the text behind it."""
+        at = 0
+        while at < len(text) and not self.over:
+            at = self._state(text, at)
+        at = min(at, len(text))
+        self._raw.append(text[:at])
+        return self._take_events(), text[at:]
 
     def control(self, name: str) -> list[Event]:
         """Read a control token inside the call. Only the quotes of strings are allowed there."""
@@ -99,18 +131,21 @@ class CallReader:
     # States
 
     def _in_name(self, text: str, at: int) -> int:
-        brace = text.find("{", at)
-        self._held.append(text[at : len(text) if brace < 0 else brace])
-        if brace < 0:
+        found = _NAME_END.search(text, at)
+        if found is not None and found[0] == "(" and not self._is_tool(text[at : found.start()]):
+            found = _BRACE.search(text, found.end())  # that bracket was part of what is no tool's name
+        self._held.append(text[at : len(text) if found is None else found.start()])
+        if found is None:
             return len(text)
+        self._round = found[0] == "("
         self._begin()
-        return brace + 1
+        return found.end()
 
     def _at_key(self, text: str, at: int) -> int:
         at = _skip_space(text, at)
         if at == len(text):
             return at
-        if text[at] == "}":
+        if text[at] == self._closer:
             self._close()
             return at + 1
         if text[at] == '"':
@@ -120,12 +155,12 @@ class CallReader:
         return at
 
     def _in_key(self, text: str, at: int) -> int:
-        end = _KEY_END.search(text, at)
+        end = (_ROUND_KEY_END if self._in_round else _KEY_END).search(text, at)
         self._held.append(text[at : end.start() if end else len(text)])
         if end is None:
             return len(text)
         key = "".join(self._held).strip()
-        if end[0] != ":" or not key:
+        if end[0] not in self._colons or not key:
             return self._fail("a key and a colon should be where " + repr(end[0]) + " is")
         self._key(key)
         self._state = self._at_value
@@ -146,7 +181,7 @@ class CallReader:
         at = _skip_space(text, at)
         if at == len(text):
             return at
-        if text[at] != ":":
+        if text[at] not in self._colons:
             return self._fail(f"a colon should be where {text[at]!r} is")
         self._state = self._at_value
         return at + 1
@@ -163,8 +198,11 @@ class CallReader:
                 return self._fail(f"it is nested more than {MAX_DEPTH} levels deep")
             self._begin_item()
             self._enter({} if character == "{" else [])
-        elif character in ",}]":
+        elif character in ",}]" or (character == ")" and self._in_round):
             return self._fail(f"a value should be where {character!r} is")
+        elif character == "'" and self._round:
+            self._begin_item()
+            self._hold(self._in_single_quotes)
         elif character == '"':
             self._begin_item()
             self._hold(self._in_json_string)
@@ -186,8 +224,28 @@ class CallReader:
             self._complete(value)
         return at
 
+    def _in_single_quotes(self, text: str, at: int) -> int:
+        """Read a string as Python has it. Its escapes are those of JSON, and that of the quote."""
+        while at < len(text):
+            character = text[at]
+            at += 1
+            if character == "'" and not self._escaped:
+                inside = "".join(self._held)
+                written = _SINGLE.sub(lambda found: _AS_DOUBLE.get(found[0], found[0]), inside)
+                try:
+                    value = cast("str", json.loads(f'"{written}"', strict=False))
+                    value.encode()
+                except ValueError as error:
+                    return self._fail(f"a string in single quotes is malformed: {error}")
+                self._json.append(_as_json(value))
+                self._complete(value)
+                return at
+            self._escaped = character == "\\" and not self._escaped
+            self._held.append(character)
+        return at
+
     def _in_word(self, text: str, at: int) -> int:
-        end = _WORD_END.search(text, at)
+        end = (_ROUND_WORD_END if self._in_round else _WORD_END).search(text, at)
         self._held.append(text[at : end.start() if end else len(text)])
         if end is None:
             return len(text)
@@ -201,7 +259,7 @@ class CallReader:
         inside = self._open[-1]
         if text[at] == ",":
             self._state = self._at_key if isinstance(inside, dict) else self._at_value
-        elif text[at] == ("}" if isinstance(inside, dict) else "]"):
+        elif text[at] == (self._closer if isinstance(inside, dict) else "]"):
             self._close()
         else:
             return self._fail(f"a comma or a bracket should be where {text[at]!r} is")
@@ -218,13 +276,37 @@ class CallReader:
     # Steps of the states
 
     def _begin(self) -> None:
-        kind, colon, name = "".join(self._held).partition(":")
-        if kind.strip() != "call" or not colon or not name.strip():
+        name = self._called("".join(self._held))
+        if not name:
             self._fail("it should begin with call: and a tool's name")
             return
-        self._name = name.strip()
+        self._name = name
         self._emit(CallBegin(self._name))
         self._enter(self._arguments)
+
+    def _called(self, written: str) -> str:
+        """Return the name of the tool in what a call begins with; empty, if there is none."""
+        kind, colon, name = written.partition(":")
+        if kind.strip() == "call" and colon:
+            return name.strip()
+        return written.strip() if written.strip() in self._tools else ""  # without ``call:``
+
+    def _is_tool(self, more: str) -> bool:
+        """Return True if what was read, and this, names one of the tools that may be called."""
+        return bool(self._tools) and self._called("".join([*self._held, more])) in self._tools
+
+    @property
+    def _in_round(self) -> bool:
+        """True directly inside the round brackets of the arguments."""
+        return self._round and len(self._open) == 1
+
+    @property
+    def _closer(self) -> str:
+        return ")" if self._in_round else "}"
+
+    @property
+    def _colons(self) -> str:
+        return ":=" if self._in_round else ":"
 
     def _enter(self, container: dict[str, Json] | list[Json]) -> None:
         if self._open:
@@ -248,6 +330,10 @@ class CallReader:
 
     def _word(self) -> None:
         word = "".join(self._held).strip()
+        if self._round and word in _PYTHON:
+            self._json.append(_as_json(_PYTHON[word]))
+            self._complete(_PYTHON[word])
+            return
         number = _NUMBER.fullmatch(word)
         if word in self._words:
             value = self._words[word]

@@ -11,6 +11,9 @@ from langchain_gemma_jax.dialects.conversation.rendered_prompt import PromptWrit
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.grammar.json_value import Json
 
+CALL_WORD = "call:"
+"""Before the name of a tool that is called."""
+
 _AMBIGUOUS = re.compile(r'[:,{}\[\]]|^"')  # a reader would take these for the end of a key, or for a quoted key
 
 

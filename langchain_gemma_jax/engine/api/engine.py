@@ -6,10 +6,14 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar, Unpack, cast
+
+import jax
 
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.api.generation import Generation
+from langchain_gemma_jax.engine.api.live_view import live_view
 from langchain_gemma_jax.engine.api.model_api import ModelApi
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, ModelLoader, until_when
 from langchain_gemma_jax.engine.api.report import Report
@@ -23,6 +27,7 @@ from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.executables.warmup import Warmup
 from langchain_gemma_jax.engine.requests.clock import Clock, Steps, await_for, wait_for
 from langchain_gemma_jax.engine.requests.prompt import Prompt
+from langchain_gemma_jax.engine.residency.device_use import device_uses
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import BusyError, InputError
@@ -55,7 +60,10 @@ class Engine:
             self._settings, files or ModelFiles(), self._metrics, self.events, self.guards, others
         )
         self._models, self._requests, self._owner = ModelApi(self._loader), RequestMaker(), self._loader.owner
-        self.embed = self._models.embed  # vectors of whole texts, for models that make such
+        self.embed, self.adapter = self._models.embed, self._models.adapter  # vectors of texts; adapters from files
+        kept = self._loader.prefixes
+        self.prefix_offers = None if kept is None else kept.offers  # to other replicas
+        self.live = partial(live_view, self._owner, self._metrics)  # what it does now, for people who watch
         self._companions: dict[Callable[[], object], object] = {}
 
     @property
@@ -178,18 +186,20 @@ class Engine:
         app: str = "",
         guards: object = None,
         timeout: float | None = None,
+        ahead: bool = False,
     ) -> Generation:
         """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
 
         Args:
             served: the model, from ``load`` or ``serve``. If it was evicted, the request waits until it is back.
-            prompt: token ids, the begin of text included; or a ``Prompt`` of spans.
+            prompt: token ids, the begin of text included; or a ``Prompt`` of spans, perhaps under an ``adapter``.
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
             app: the application that asks, for the records. Empty: that of the ``guard`` which this is called in.
             guards: what guards do when this request trips them. None: as that ``guard`` says, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
+            ahead: nobody waits for it yet: its prompt is read while no other request runs, and given up for one.
 
         Raises:
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
@@ -198,7 +208,7 @@ class Engine:
         deadline = until_when(timeout)
         asked_by, known = self.guards.asked_by(app, guards), self._models.known(served)
         request = self._requests.make(
-            known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline
+            known, prompt, sampling, scope=scope, system=system, asked_by=asked_by, deadline=deadline, ahead=ahead
         )
         generation, asked = Generation(request, self._owner.refuse_waiting, self._owner.standstills), request.asked
         self.events.publish(Submitted(asked.number, served.name, scope, asked.app, asked.submitted_at))
@@ -241,18 +251,17 @@ class Engine:
 
             print(engine().warmup("google/gemma-3-1b-it", max_context=8192))
 
-        Several at once, beside the requests that run. What was compiled is kept on the disk, so that
-        the next process finds it. ``progress`` says whether to draw a bar: by default, if standard
-        error is a terminal. ``timeout`` is for all of it, in seconds; what was compiled until then is kept.
+        Several at once, beside the requests that run. What was compiled is kept on the disk, so that the next process
+        finds it. ``progress`` says whether to draw a bar: by default, if standard error is a terminal. ``timeout`` is
+        for all of it, in seconds; what was compiled until then is kept.
 
         Raises:
             DeadlineError: the time was up.
         """
         clock = Clock(timeout)
-        served = (
-            model if isinstance(model, Served) else self._wait_here(self.arriving(model, HowToLoad(), clock), clock)
-        )
-        return self._models.warmup(served, max_context, clock, progress=progress)
+        if not isinstance(model, Served):
+            model = self._wait_here(self.arriving(model, HowToLoad(), clock), clock)
+        return self._models.warmup(model, max_context, clock, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
         """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
@@ -282,7 +291,7 @@ class Engine:
     def report(self) -> Report:
         """Return a report of the work done so far, and of its cost."""
         ancestry.refuse_forked()
-        owner, view, tally = self._owner, self._owner.evictor.kv, self._loader.libraries.tally
+        owner, view = self._owner, self._owner.evictor.kv
         runners, models = list(owner.models.runners.values()), self.models()
         process = ProcessMemory.now()
         return Report(
@@ -291,8 +300,8 @@ class Engine:
             **self._metrics.reported(),
             **self.tally.reported(),
             **self.routes.reported(),
-            guard_trips=dict(self.guards.trips.by_kind),
-            trips_by_app=self.guards.trips.copied(),
+            **self.guards.trips.reported(),
+            **self._loader.libraries.tally.reported(),
             running=len(owner.scheduler.running),
             waiting=owner.queued,
             oldest_wait_s=owner.oldest_wait_s,
@@ -300,12 +309,11 @@ class Engine:
             program_bound=sum(runner.bound for runner in runners),
             compiles=owner.compiles.compiles,
             compile_s=owner.compiles.seconds,
-            cache_hits=tally.hits,
-            cache_misses=tally.misses,
-            cache_saved_s=tally.seconds_saved,
             kv_bytes=view.total,
             kv_budget=max((runner.kv_store.policy.budget for runner in runners), default=0),
             kv_bytes_by_scope=dict(view.by_scope),
+            devices=device_uses(list(owner.evictor.ledger.entries), self._loader.budgets.limits),
+            live_arrays=len(jax.live_arrays()) if runners else 0,  # without a model, this would be JAX's first use
             models=models,
             host_kv_bytes=sum(model.host_kv for model in models),
             eviction_log=owner.evictor.log.latest(),
@@ -322,8 +330,7 @@ class Engine:
             return True  # it never lived here
         until = until_when(timeout)
         self._loader.loads.close(0.0)
-        ended = self._owner.close(timeout)
-        ended &= self._loader.close(until)
+        ended = self._owner.close(timeout) & self._loader.close(until)
         self._models.forget()
         self._companions.clear()
         return ended

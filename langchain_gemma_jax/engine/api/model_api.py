@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langchain_gemma_jax.ancestry import ancestry
+from langchain_gemma_jax.engine.api.adapters import ReadAdapters
 from langchain_gemma_jax.engine.api.loads_under_way import Load
 from langchain_gemma_jax.engine.api.model_loading import WAIT_SECONDS, WAITING, ModelLoader, left, no_room, until_when
 from langchain_gemma_jax.engine.base.checks import checked_prompt, checked_token_count, no_embedder
@@ -51,6 +52,8 @@ class ModelApi:
 
     def __init__(self, loader: ModelLoader) -> None:
         self._loader, self._owner, self._models = loader, loader.owner, loader.owner.models
+        self._adapters = ReadAdapters(self.known)
+        self.adapter = self._adapters.of
         self._loaded: dict[LoadKey, Served] = {}  # since when they may have been evicted
 
     def known(self, served: Served) -> KnownModel:
@@ -195,6 +198,7 @@ class ModelApi:
     def forget(self) -> None:
         """The engine was closed: nothing is loaded by any name."""
         self._loaded.clear()
+        self._adapters.forget()
 
     def _key(self, source: object, how: HowToLoad) -> LoadKey:
         return _place(source), self._loader.placed(how)

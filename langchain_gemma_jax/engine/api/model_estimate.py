@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from langchain_gemma_jax.engine.base.draft_sources import MTP
 from langchain_gemma_jax.engine.base.ladders import Ladders, TextLadder
 from langchain_gemma_jax.engine.base.pages import PAGE
 from langchain_gemma_jax.engine.base.settings import Settings
@@ -11,12 +12,15 @@ from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel, page_
 from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.residency.device_memory import kv_budget
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry
-from langchain_gemma_jax.engine.residency.served import ladders_for, loop_steps
+from langchain_gemma_jax.engine.residency.served import draft_sources, ladders_for, loop_steps
+from langchain_gemma_jax.models.gemma.drafter import GemmaDrafter
+from langchain_gemma_jax.models.loading.drafters import LoadedDrafter
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.mesh.counts import Fit
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.placement import Placement
+from langchain_gemma_jax.models.seams.weights import total_bytes
 
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 MOST_OF_HOST = 512 << 20  # bytes of the host's memory for a pool that is there from the beginning
@@ -35,11 +39,18 @@ def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
         return bare
     ladders = ladders_for(settings, bare, model.placement.platform)
     entries = bare.paging.entries(longest_chunk(bare, ladders), context)
-    bare = replace(bare, local_entries=entries, picks=ladders.picks)
+    bare = replace(bare, local_entries=entries, picks=ladders.picks, drafter=_drafter(settings, model))
     budget = kv_budget(settings, model.placement)
     if model.placement.memory_limit() is None and not attends_by_kernel(bare.layout, bare.recipe):
         budget = min(budget, MOST_OF_HOST)
     return replace(bare, pages=page_counts(bare, ladders, budget))
+
+
+def _drafter(settings: Settings, model: LoadPlan | Model) -> GemmaDrafter | None:
+    """Return the drafter that a model's programs are traced with. None: there is none, or it is not to be used."""
+    beside = model.drafter.drafter if isinstance(model.drafter, LoadedDrafter) else model.drafter
+    sources = draft_sources(settings, model.recipe, drafter=beside is not None)
+    return beside if MTP in sources else None
 
 
 def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
@@ -70,7 +81,7 @@ def _power_of_two(number: int) -> int:
 
 def entry_of(settings: Settings, plan: LoadPlan, shape: Shape) -> LedgerEntry:
     """Return the entry in the books of a model that will be read, and can be read again."""
-    weights = weights_bytes(shape, plan.placement)
+    weights = weights_bytes(shape, plan.placement) + drafter_bytes(plan)
     return _entry(settings, plan, shape, weights, returns=True)
 
 
@@ -79,12 +90,14 @@ def fit_of(settings: Settings, plan: LoadPlan, budget: int) -> Fit:
     shape = shape_of(settings, plan)
     ladders = ladders_for(settings, shape, plan.placement.platform)
     kv = bytes_of_conversation(shape, min(USUAL_CONTEXT, shape.max_context))
-    return Fit(weights_bytes(shape, plan.placement) + first_workspace(shape, ladders) + kv, budget)
+    return Fit(
+        weights_bytes(shape, plan.placement) + drafter_bytes(plan) + first_workspace(shape, ladders) + kv, budget
+    )
 
 
 def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntry:
     """Return the entry in the books of a model that somebody else has loaded: it stays until it is unloaded."""
-    return _entry(settings, model, shape, model.placement.nbytes(model.params), returns=False)
+    return _entry(settings, model, shape, model.placement.nbytes(model.params) + drafter_bytes(model), returns=False)
 
 
 def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: int, *, returns: bool) -> LedgerEntry:
@@ -105,6 +118,14 @@ def _entry(settings: Settings, model: LoadPlan | Model, shape: Shape, weights: i
 def weights_bytes(shape: Shape, where: Placement) -> int:
     """Return exactly what its weights will take, as they are stored, on each device of a place."""
     return where.nbytes(shape.architecture.abstract(shape.recipe))
+
+
+def drafter_bytes(model: LoadPlan | Model) -> int:
+    """Return the bytes of the drafter beside a model; 0 if there is none."""
+    beside = model.drafter
+    if isinstance(beside, LoadedDrafter):
+        return beside.nbytes
+    return 0 if beside is None else total_bytes(beside.abstract())
 
 
 def smallest_conversation(shape: Shape) -> int:
@@ -130,7 +151,7 @@ def bytes_of_conversation(shape: Shape, tokens: int) -> int:
 def longest_chunk(shape: Shape, ladders: Ladders) -> int:
     """Return the most tokens that are read at once: of a prompt, or of a picture or sound."""
     encoders = shape.architecture.encoders
-    return max(ladders.longest_chunk, *(each.most_soft_tokens for each in encoders), 0)
+    return max(ladders.longest_chunk, *(each.read_at_once[1] for each in encoders), 0)
 
 
 def first_workspace(shape: Shape, ladders: Ladders) -> int:

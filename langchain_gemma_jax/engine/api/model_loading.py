@@ -18,6 +18,7 @@ from langchain_gemma_jax.engine.api.loads_under_way import Load, Loads
 from langchain_gemma_jax.engine.api.model_estimate import entry_of, entry_of_guest, fit_of, shape_of
 from langchain_gemma_jax.engine.api.runner_factory import RunnerFactory, prefix_store_of
 from langchain_gemma_jax.engine.base.checks import checked_timeout
+from langchain_gemma_jax.engine.base.draft_sources import MTP, checked_sources
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.guards import Asking, Guards
 from langchain_gemma_jax.engine.base.ladders import Ladders
@@ -33,6 +34,7 @@ from langchain_gemma_jax.engine.executables.library import Library
 from langchain_gemma_jax.engine.executables.warmup import first_answer
 from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.host.gc_pause import collected_later
+from langchain_gemma_jax.engine.host.unused_accelerator import chosen_platforms, on_the_cpu
 from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.clock import ForRoom, one_is_done
 from langchain_gemma_jax.engine.requests.model_grammars import ModelGrammars
@@ -44,6 +46,7 @@ from langchain_gemma_jax.engine.residency.served import Served, draft_sources, l
 from langchain_gemma_jax.errors import ClosedError, DeadlineError, DeviceMemoryError
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.loading.drafters import OFF
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.open_model import ModelFiles
 from langchain_gemma_jax.models.loading.opened import LoadPlan
@@ -78,7 +81,7 @@ class ModelLoader:
         self.loads: Loads[Served] = Loads()
         self.libraries = Libraries(events, others)
         self._rereads = Background(REREADS, name="gemma-jax-load")
-        self._budgets = DeviceBudgets(settings)
+        self.budgets = DeviceBudgets(settings)
         self._weight_files = WeightFiles(weights_folder()) if settings.now.map_weights else None
         self._numbers = 0
         self.prefixes = prefix_store_of(settings.now)  # before the owner thread, which has things written at its end
@@ -94,7 +97,7 @@ class ModelLoader:
 
     def budget(self, home: Hashable) -> int:
         """Bytes of each device of a place that models and their conversations may take together."""
-        return self._budgets.of(home)
+        return self.budgets.of(home)
 
     def load_again(self, known: KnownModel) -> None:
         """Begin to load an evicted model again, now that there is room and somebody waits."""
@@ -125,6 +128,7 @@ class ModelLoader:
         try:
             with self._files.open(source, how, load.stop) as opened:
                 plan = plan_model(opened, how, self._devices(how, replica))
+                on_the_cpu.look(plan.placement.platform, chosen_platforms())
                 coming.files = plan.files
                 load.parts.now(WAITING)
                 self._reserve(coming, load, plan, time.monotonic() + WAIT_SECONDS)
@@ -152,7 +156,9 @@ class ModelLoader:
         now = self._settings.now
         devices = checked_devices(now.devices if how.devices is None else how.devices)
         replicas = checked_replicas(now.replicas if how.replicas is None else how.replicas)
-        return dataclasses.replace(how, devices=None if devices == 1 else devices, replicas=replicas)
+        sources = checked_sources(now.drafts)
+        drafter = how.drafter if sources is None or MTP in sources else OFF  # there it would guess nothing
+        return dataclasses.replace(how, devices=None if devices == 1 else devices, replicas=replicas, drafter=drafter)
 
     def _devices(self, how: HowToLoad, replica: int | None) -> Devices:
         """Return where a model may be put. Replicas are on devices of this process alone."""
@@ -208,7 +214,7 @@ class ModelLoader:
             shape,
             ladders,
             ModelGrammars(model.tokenizer, model.architecture.vocab_size),
-            ModelDrafts(draft_sources(settings, model.recipe), ladders.draft),
+            ModelDrafts(draft_sources(settings, model.recipe, drafter=model.drafter is not None), ladders.draft),
             entry,
             self._runner_factory.host_store(served, where),
             files=None if coming is None else coming.files,

@@ -12,15 +12,30 @@ from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.metrics import (
     ROWS,
     TOKEN_LATENCIES,
+    CompileTime,
     Counters,
     Distribution,
     ModelCounts,
+    ProgramName,
     SeriesView,
     Who,
     together,
 )
+from langchain_gemma_jax.engine.residency.device_use import DeviceUse
 from langchain_gemma_jax.engine.residency.eviction_log import Evicted
 from langchain_gemma_jax.engine.residency.model_status import ModelStatus
+
+LONGEST = 5  # compiles to show
+
+
+def placement_in_words(copies: int, nbytes: int) -> str:
+    """Return a sentence about copies that nobody asked for."""
+    if not copies:
+        return "no device placement mismatches detected"
+    return f"{copies} implicit {'copy' if copies == 1 else 'copies'}, {show_bytes(nbytes)} in total"
+
+
+_SHARES = ("device_placement", "compilation_times", "acceptance", "host_share", "padding")
 
 
 @dataclass(kw_only=True)
@@ -56,6 +71,16 @@ class Report(Counters):
     started_at: float = 0.0  # when the engine was made, by the clock on the wall
     oldest_wait_s: float = 0.0  # of the requests that wait, the one that has waited longest
     refused: int = 0  # requests that were not taken, as too many waited
+    refused_by_model: Mapping[str, int] = field(default_factory=dict)
+    by_program: Mapping[ProgramName, CompileTime] = field(default_factory=dict)  # those that were compiled
+    programs_making: int = 0  # programs that are being compiled or fetched now
+    programs_waiting: int = 0  # those that wait for a thread to do so
+    standstill_s: float = 0.0  # seconds that the engine's thread has waited for a program, up to now
+    standstill: str = ""  # which, as in "compiling my model read 16 512"
+    devices: tuple[DeviceUse, ...] = ()  # memory that each has, and what is used of it
+    live_arrays: int = 0  # of JAX's, in the whole process
+    implicit_copies: int = 0  # copies that nobody asked for, in the engine and in blocks with a guard around them
+    implicit_bytes: int = 0
     prefixes_written: int = 0  # files of keys and values that went to the disk
     prefix_bytes_written: int = 0
     prefixes_read: int = 0  # beginnings of conversations that came from the disk
@@ -63,6 +88,8 @@ class Report(Counters):
     prefix_bytes_read: int = 0
     prefixes_rejected: int = 0  # files that were damaged, and are deleted
     prefixes_evicted: int = 0  # files that were deleted to keep the budget
+    prefixes_from_peers: int = 0  # of those read: the ones that came from another replica
+    prefix_bytes_offered: int = 0  # bytes that other replicas took from here
     resident_bytes: int = 0  # of the process, as the system counts them; 0 where it does not
     private_bytes: int = 0  # of these, without pages of files and memory that is shared
     kernels: str = ""  # which of the package's own kernels run, and why
@@ -75,6 +102,22 @@ class Report(Counters):
     @property
     def xla_total_compile_s(self) -> float:
         return self.compile_s
+
+    @property
+    def device_placement(self) -> str:
+        """A sentence about copies that nobody asked for."""
+        return placement_in_words(self.implicit_copies, self.implicit_bytes)
+
+    @property
+    def compilation_times(self) -> dict[str, float]:
+        """Seconds that each program took to compile, the longest first, by names such as "my model read 16/512"."""
+        longest = sorted(self.by_program.items(), key=lambda each: -each[1].seconds)
+        return {str(name): spent.seconds for name, spent in longest}
+
+    @property
+    def padding(self) -> float:
+        """The share of the positions that programs were run for and that held no token."""
+        return self.padded_positions / self.positions if self.positions else 0.0
 
     @property
     def jit_cache_hits(self) -> int:
@@ -109,13 +152,16 @@ class Report(Counters):
         names = ("xla_buckets_compiled", "xla_total_compile_s", "jit_cache_hits", "jit_cache_misses", "cold_starts")
         now = time.monotonic()
         return plain | {
-            **{name: getattr(self, name) for name in (*names, "acceptance", "host_share")},
+            **{name: getattr(self, name) for name in (*names, *_SHARES)},
             "kv_bytes_by_scope": dict(self.kv_bytes_by_scope),
             "guard_trips": dict(self.guard_trips),
             "routed": dict(self.routed),
             "models": [dataclasses.asdict(model) for model in self.models],
             "eviction_log": [dataclasses.asdict(evicted) for evicted in self.eviction_log],
             "trips_by_app": {kind: dict(apps) for kind, apps in self.trips_by_app.items()},
+            "by_program": [{**name._asdict(), **spent._asdict()} for name, spent in self.by_program.items()],
+            "refused_by_model": dict(self.refused_by_model),
+            "devices": [device._asdict() for device in self.devices],
             "by_model": {model: counts._asdict() for model, counts in self.by_model.items()},
             "latest_compiles": [{"seconds_ago": now - at, "seconds": took} for at, took in self.latest_compiles],
             "rows": _plain(self.rows),
@@ -186,6 +232,7 @@ class Report(Counters):
                 f"{self.requests} done, {self.failed} of them failed, {self.running} run, {self.waiting} wait",
             ),
             ("prompt tokens", f"{self.prefilled_tokens} read, {self.reused_tokens} reused"),
+            ("padding", f"{self.padded_positions} of {self.positions} positions ({self.padding:.0%})"),
             ("first token", f"after {self.first_token_s:.3f} s, at most {self.longest_first_token_s:.3f} s"),
             *self._latency_rows(),
             ("generated tokens", f"{self.generated_tokens} in {self.steps} steps"),
@@ -195,6 +242,8 @@ class Report(Counters):
             ("programs", f"{self.programs} of at most {self.program_bound}"),
             ("kernels", self.kernels),
             ("compiles", f"{self.compiles} in {self.compile_s:.1f} s"),
+            *((f"  {name}", f"{seconds:.1f} s") for name, seconds in list(self.compilation_times.items())[:LONGEST]),
+            *self._waits_for_programs(),
             (
                 "compile cache",
                 f"{self.cache_hits} hits, {self.cache_misses} misses, {self.cache_saved_s:.1f} s saved",
@@ -203,7 +252,12 @@ class Report(Counters):
                 "copied",
                 f"{show_bytes(self.bytes_to_device)} to the device ({self.device_copies} times), {back}",
             ),
+            ("placement", self.device_placement),
             ("time", f"{self.device_s:.2f} s device, {self.dispatch_s:.2f} s dispatch, {host}"),
+            *(
+                (f"device {each.device}", f"{show_bytes(each.used)} used of {show_bytes(each.budget)} that may be")
+                for each in self.devices
+            ),
             ("KV", f"{show_bytes(self.kv_bytes)} of {show_bytes(self.kv_budget)}"),
             *((f"  scope {scope!r}", show_bytes(size)) for scope, size in sorted(self.kv_bytes_by_scope.items())),
             ("process", f"{show_bytes(self.resident_bytes)} in memory, {show_bytes(self.private_bytes)} of it its own"),
@@ -218,6 +272,12 @@ class Report(Counters):
             *((f"  guard {name}", self._trips(name, count)) for name, count in sorted(self.guard_trips.items())),
         ]
 
+    def _waits_for_programs(self) -> Iterable[tuple[str, str]]:
+        if self.programs_making or self.programs_waiting:
+            yield "  now", f"{self.programs_making} are being made, {self.programs_waiting} wait for that"
+        if self.standstill:
+            yield "  stands still", f"{self.standstill_s:.1f} s {self.standstill}"
+
     def _trips(self, kind: str, count: int) -> str:
         apps = {app: trips for app, trips in self.trips_by_app.get(kind, {}).items() if app}
         whose = ", ".join(f"{trips} of {app}" for app, trips in sorted(apps.items()))
@@ -227,6 +287,7 @@ class Report(Counters):
         for source, drafted, accepted in (
             ("past answers", self.drafted_from_suffixes, self.accepted_from_suffixes),
             ("the prompt", self.drafted_from_prompt, self.accepted_from_prompt),
+            ("a drafter", self.drafted_from_mtp, self.accepted_from_mtp),
         ):
             if drafted:
                 yield f"  from {source}", f"{drafted}, accepted {accepted} ({accepted / drafted:.0%})"
@@ -238,6 +299,12 @@ class Report(Counters):
             written = f"{self.prefixes_written} written ({show_bytes(self.prefix_bytes_written)})"
             gone = f"{self.prefixes_evicted} evicted, {self.prefixes_rejected} rejected"
             yield "prefixes on disk", f"{written}, {read}, {gone}"
+        if self.prefixes_from_peers or self.prefix_bytes_offered:
+            given = show_bytes(self.prefix_bytes_offered)
+            yield (
+                "prefixes of peers",
+                f"{self.prefixes_from_peers} came from other replicas, which took {given} from here",
+            )
 
     def _latency_rows(self) -> Iterable[tuple[str, str]]:
         for name, cold in (("cold", True), ("steady", False)):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
+from langchain_gemma_jax.engine.api.adapters import check_adapter
 from langchain_gemma_jax.engine.base.checks import check_ids, check_place, checked_prompt, checked_sampling, no_writer
 from langchain_gemma_jax.engine.base.guards import Asking
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from langchain_gemma_jax.engine.requests.prompt import Prompt
+from langchain_gemma_jax.engine.requests.prompt import PlacedSpan, Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.errors import ClosedError, InputError, UnsupportedModelError
@@ -33,18 +34,40 @@ def _check_media(known: KnownModel, prompt: Prompt) -> None:
             f"{name!r} is divided among the devices of several hosts, where its encoders do not run. Load it on the "
             "devices of one host to show it pictures."
         )
-    if prompt.media[-1].end == len(prompt):
+    if prompt.media[-1].end == len(prompt) and not prompt.media[-1].span.words:
         raise InputError(
             "expected tokens behind the last picture or sound of a prompt, those of its media.place() at least, found "
             "none. The answer follows a token, which is read by itself."
         )
     for placed in prompt.media:
         found = encoders.encoder_of(placed.span.inputs or {})
-        if found is None or len(placed.span.ids) > encoders.encoders[found[0]].soft_tokens(found[1]):
+        if found is None or placed.span.soft > encoders.encoders[found[0]].soft_tokens(found[1]):
             raise InputError(
                 f"expected a medium that was prepared for {name!r}, as its media.place() does it, found another one at "
                 f"place {placed.start} of the prompt."
             )
+        _check_words(name, encoders.encoders[found[0]].most_words, placed)
+
+
+def _check_words(name: str, most: int, placed: PlacedSpan) -> None:
+    """See that a medium has as many words with it as it is read with, and stands where it is read with them."""
+    words = placed.span.words
+    if not most:
+        if words:
+            raise InputError(
+                f"expected no text in the span of a medium, found {words} tokens: {name!r} reads it apart."
+            )
+        return
+    if not 1 <= words <= most:
+        raise InputError(
+            f"expected from 1 to {most} tokens of text that {name!r} reads together with a picture, found {words}. "
+            "It reads them in both directions, so all at once."
+        )
+    if placed.start:
+        raise InputError(
+            f"expected a picture at the beginning of the prompt, found one at place {placed.start}. {name!r} reads a "
+            "picture and its text in both directions, and nothing before them."
+        )
 
 
 class RequestMaker:
@@ -63,6 +86,7 @@ class RequestMaker:
         system: int,
         asked_by: Asking,
         deadline: float | None,
+        ahead: bool = False,
     ) -> Request:
         """Make a request of what ``Engine.submit`` was given."""
         served = known.served
@@ -75,6 +99,7 @@ class RequestMaker:
         if isinstance(prompt, Prompt):
             check_ids(prompt.ids, vocabulary, served.max_context)
             _check_media(known, prompt)
+            check_adapter(served.model, prompt.adapter)
         else:
             prompt = Prompt.of_tokens(checked_prompt(prompt, vocabulary, served.max_context))
         check_place(scope, system, len(prompt))
@@ -95,6 +120,7 @@ class RequestMaker:
             warn_to=asked_by.warn_to,
             deadline=deadline,
             banned=banned,
+            ahead=ahead,
         )
         drafter = known.drafts.drafter(scope) if sampling.drafts else None
         return Request(asked, StreamDecoder(served.model.tokenizer), constraint, drafter)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from langchain_gemma_jax.config import prefix_folder
@@ -20,7 +21,7 @@ from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_eviction import EvictionPolicy
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
 from langchain_gemma_jax.engine.conversations.kv_store import KvStore
-from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts, TransferCosts
+from langchain_gemma_jax.engine.conversations.transfer_costs import SLOW_NETWORK, FetchCosts, TransferCosts
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.device.other_hosts import OtherHosts
 from langchain_gemma_jax.engine.device.page_door import is_mapped
@@ -28,12 +29,15 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.fingerprint import family
 from langchain_gemma_jax.engine.executables.library import Library
+from langchain_gemma_jax.engine.prefix_store.kept_answers import KeptAnswers
+from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
 from langchain_gemma_jax.engine.prefix_store.sealing import Encrypted
 from langchain_gemma_jax.engine.residency.device_memory import host_kv_budget, idle_kv_budget, kv_budget
 from langchain_gemma_jax.engine.residency.known_models import KnownModel, KnownModels
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
 from langchain_gemma_jax.engine.residency.served import Served
+from langchain_gemma_jax.engine.steps.adapter_slots import AdapterSlots
 from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import InputError
@@ -48,6 +52,7 @@ class _Stored:
 
     files: Unchanged
     prefixes: ModelPrefixes
+    answers: KeptAnswers | None  # None: tokens are not written, as nothing encrypts them
 
 
 @dataclass(frozen=True)
@@ -70,19 +75,23 @@ class DeviceShare:
         return [runner.kv_store for runner in self.models.others_at(served, served.model.placement)]
 
     def take_beside(self, nbytes: int) -> bool:
-        """Have room for so many bytes of encoders, from now on: idle conversations go for it, then idle models."""
+        """Have room for so many bytes of encoders or adapters: idle conversations go for it, then idle models."""
         ledger, entry = self.evictor.ledger, self.known.entry
         for give_up in (self._give_up_conversations, lambda missing: self.evictor.free(missing, entry)):
             if (missing := ledger.used(entry.home) + nbytes - ledger.budget(entry.home)) > 0:
                 give_up(missing)
         if ledger.used(entry.home) + nbytes > ledger.budget(entry.home):
             return False
-        entry.encoders += nbytes
+        entry.beside += nbytes
         return True
 
     def give_beside(self, nbytes: int) -> None:
-        """Give room back that encoders had."""
-        self.known.entry.encoders -= nbytes
+        """Give room back that was taken."""
+        self.known.entry.beside -= nbytes
+
+    def told_of_adapters(self, names: tuple[str, ...]) -> None:
+        """Note which adapters are on the device, for whoever lists models."""
+        self.known.entry.adapters = names
 
     def _give_up_conversations(self, missing: int) -> None:
         for runner in self.models.running_at(self.known.entry.home):
@@ -99,15 +108,15 @@ def program_keys(shape: Shape, ladders: Ladders, where: Placement) -> Iterator[P
         yield from TextLadder.for_context(shape.max_context).program_keys()
         return
     yield from ladders.program_keys(moves_pages=not is_mapped(where))
+    if shape.drafter is not None:
+        yield from ladders.draft_keys()
     yield from media_ladder(shape, ladders).program_keys(ladders.capacities)
 
 
 def media_ladder(shape: Shape, ladders: Ladders) -> MediaLadder:
     """Return the sizes in which a model's pictures and sounds are encoded and read."""
     encoders = shape.architecture.encoders
-    return MediaLadder.of(
-        ladders.chunks, [(each.sizes, each.fewest_soft_tokens, each.most_soft_tokens) for each in encoders]
-    )
+    return MediaLadder.of(ladders.chunks, [(each.sizes, *each.read_at_once) for each in encoders])
 
 
 class RunnerFactory:
@@ -128,7 +137,8 @@ class RunnerFactory:
         self._guards, self._settings, self._background, self._others = guards, settings, background, others
         self._host_index = HostIndex(host_kv_budget(settings.now))
         self._costs: dict[Placement, TransferCosts] = {}
-        self._prefixes, self._disk_costs = prefixes, DiskCosts()
+        self._prefixes, self._disk_costs = prefixes, FetchCosts()
+        self._peer_costs = FetchCosts(SLOW_NETWORK)
         self._stored: WeakKeyDictionary[KnownModel, _Stored] = WeakKeyDictionary()
 
     def host_store(self, served: Served, where: Placement) -> HostStore:
@@ -163,20 +173,37 @@ class RunnerFactory:
             media = MediaEncoding(
                 model.encoders, dtype, ladder, device, library, self._metrics, shared, self._background
             )
+        adapters, layers = None, shape.architecture.adapted_layers
+        if layers is not None and where.one_device:
+            adapters = AdapterSlots(layers, device, library, shared, shared.told_of_adapters)
+        drafter = None if model.drafter is None or shape.drafter is None else model.drafter.params
         return Runner(
-            model.params, shape, ladders, device, kv_store, self._metrics, drafts=known.drafts.on, media=media
+            model.params,
+            shape,
+            ladders,
+            device,
+            kv_store,
+            self._metrics,
+            drafts=known.drafts.on,
+            media=media,
+            drafter=drafter,
+            adapters=adapters,
         )
 
     def _disk_store(self, known: KnownModel, held: KvHoldings) -> DiskStore | None:
         """A model's conversations on the disk. None: they are not kept, or nothing says which model it is."""
+        known.drafts.keep_in(None)
         if self._prefixes is None or known.files is None or not known.served.model.placement.here:
             return None
+        name, costs = known.served.name, (self._disk_costs, self._peer_costs)
         stored = self._stored.get(known)
         if stored is None or stored.files != known.files:
             programs = partial(family, known.shape, known.served.model.placement)
-            stored = self._stored[known] = _Stored(known.files, self._prefixes.of(known.files, programs))
-        name, costs = known.served.name, self._disk_costs
-        return DiskStore(self._prefixes, stored.prefixes, held, name, costs, known.host_store)
+            listed = self._prefixes.of(known.files, programs)
+            answers = KeptAnswers(self._prefixes, listed, name) if self._prefixes.keeps_answers else None
+            stored = self._stored[known] = _Stored(known.files, listed, answers)
+        known.drafts.keep_in(stored.answers)
+        return DiskStore(self._prefixes, stored.prefixes, held, name, *costs, known.host_store)
 
 
 def prefix_store_of(settings: Settings) -> PrefixStore | None:
@@ -185,14 +212,28 @@ def prefix_store_of(settings: Settings) -> PrefixStore | None:
     Raises:
         InputError: the key is none. InstallationError: what encrypts is missing.
     """
-    key = settings.prefix_key_file
-    if settings.prefix_store is None and key is not None:
+    key, shared, peers = settings.prefix_key_file, settings.prefix_folder, settings.prefix_peers
+    if peers is not None and (key is None or settings.prefix_store is None):
+        raise InputError(
+            "prefix_peers: expected prefix_store too, for what this replica keeps and offers, and prefix_key_file, by "
+            f"which replicas know each other; found prefix_store={settings.prefix_store!r} and "
+            f"prefix_key_file={key!r}."
+        )
+    if settings.prefix_store is None and shared is None and key is not None:
         raise InputError(
             "prefix_key_file: expected prefix_store too, which says how many bytes may be kept, as in "
             'configure(prefix_store="32GB", prefix_key_file=...); found None.'
         )
-    if settings.prefix_store is None:
+    if shared is not None and key is None:
+        raise InputError(
+            "prefix_folder: expected prefix_key_file too. Others may write to a shared folder, so whatever is read "
+            "there is proven with a key, the same on all machines; found None."
+        )
+    if settings.prefix_store is None and shared is None:
         return None
     sealing = None if key is None else Encrypted(read_key(key, "prefix_key_file"))
     reader, writer = (Background(count, name=f"gemma-jax-prefixes-{what}") for what, count in (("in", 3), ("out", 1)))
-    return PrefixStore(prefix_folder(), parse_bytes("prefix_store", settings.prefix_store), reader, writer, sealing)
+    cap = None if settings.prefix_store is None else parse_bytes("prefix_store", settings.prefix_store)
+    own = prefix_folder()
+    folder = PrefixFolder(own, cap) if shared is None else PrefixFolder(Path(shared).expanduser(), cap, own)
+    return PrefixStore(folder, reader, writer, sealing, None if peers is None else tuple(peers))

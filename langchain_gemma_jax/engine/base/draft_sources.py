@@ -11,7 +11,9 @@ SUFFIXES: Final = "suffixes"
 """Past answers of the same scope."""
 PROMPT: Final = "prompt"
 """The request's own prompt and answer."""
-SOURCES: Final = (SUFFIXES, PROMPT)
+MTP: Final = "mtp"
+"""A drafter: a small model beside this one, which was trained to predict several of its tokens."""
+SOURCES: Final = (SUFFIXES, PROMPT, MTP)
 """All sources. Where two expect as much, the first is taken."""
 
 
@@ -27,7 +29,7 @@ def checked_sources(value: object) -> tuple[str, ...] | None:
         return SOURCES if value else ()
     names = [*value] if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) else [None]
     if not all(isinstance(name, str) and name in SOURCES for name in names) or len(set(names)) < len(names):
-        known = " and ".join(f'"{name}"' for name in SOURCES)
+        known = ", ".join(f'"{name}"' for name in SOURCES)
         raise InputError(
             f"drafts: expected True, False, None, or a tuple of sources, each once, of {known}; found {value!r}."
         )

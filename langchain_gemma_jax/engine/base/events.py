@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from langchain_gemma_jax.engine.base.program_key import ProgramKey
+
 _log = logging.getLogger(__name__)
 
 
@@ -62,6 +64,19 @@ class Submitted:
 
 
 @dataclass(frozen=True)
+class PromptRead:
+    """A chunk of a request's prompt was handed to the device. The one before it has been read."""
+
+    number: int
+    model: str
+    scope: str
+    app: str
+    tokens: int  # of the prompt, up to the end of this chunk
+    total: int  # of the whole prompt
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
 class Refused:
     """A request was refused because too many wait. Published in its caller's thread."""
 
@@ -79,6 +94,7 @@ class ProgramMade:
     kind: str  # "read", "step", ...
     seconds: float
     fetched: bool
+    sizes: ProgramKey = ()  # the rest of its key: its bucket
     at: float = field(default_factory=time.monotonic)  # when it was ready
 
 

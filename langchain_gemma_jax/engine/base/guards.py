@@ -156,8 +156,15 @@ class Trips:
     def __init__(self) -> None:
         self.by_kind: dict[str, int] = {}
         self.by_app: dict[tuple[str, str], int] = {}
+        self.implicit_copies = self.implicit_bytes = 0  # those that the transfer guard saw, whatever its policy
         self._apps: set[str] = set()
         self._lock = threading.RLock()  # a signal handler may come a second time
+
+    def copied_unasked(self, nbytes: int) -> None:
+        """Count a copy that nobody asked for."""
+        with self._lock:
+            self.implicit_copies += 1
+            self.implicit_bytes += nbytes
 
     def add(self, record: Tripped) -> None:
         """Count one trip by guard and app."""
@@ -167,6 +174,15 @@ class Trips:
             app = record.app if record.app in self._apps else OTHERS
             self.by_kind[record.guard] = self.by_kind.get(record.guard, 0) + 1
             self.by_app[record.guard, app] = self.by_app.get((record.guard, app), 0) + 1
+
+    def reported(self) -> dict[str, Any]:
+        """Return the counts under their names in a ``Report``."""
+        return {
+            "guard_trips": dict(self.by_kind),
+            "trips_by_app": self.copied(),
+            "implicit_copies": self.implicit_copies,
+            "implicit_bytes": self.implicit_bytes,
+        }
 
     def copied(self) -> dict[str, dict[str, int]]:
         """Return the trips by kind and, of each kind, by application."""
@@ -235,6 +251,8 @@ class Guards:
         Raises:
             GuardError: the policy is "raise", or warnings are errors in this process.
         """
+        if kind == "transfer":
+            self.trips.copied_unasked(details.get("nbytes", 0))
         if (policy := self.policy(kind, asker)) == "off":
             return
         app = "" if asker is None else asker.app

@@ -15,6 +15,7 @@ from langchain_gemma_jax.engine.base.chunk_plan import Chunk, plan
 from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
 from langchain_gemma_jax.errors import ContextLengthError, InputError
 
+GUESSES = (1, 2, 4)  # of a drafter, and as many as can be checked
 FEW_TOKENS = 16  # a chunk of no more gives what it read of each token: drafts are checked in one
 LARGEST_RUNG = 2**30  # so that a position, chunk included, is an int32
 
@@ -88,6 +89,11 @@ class Ladders:
         return next(size for size in self.chunks if size > self.draft)
 
     @property
+    def guesses(self) -> tuple[int, ...]:
+        """The numbers of guesses that a drafter beside the model makes at once."""
+        return tuple(sorted({count for count in GUESSES if count < self.draft} | {self.draft})) if self.draft else ()
+
+    @property
     def picks(self) -> int:
         """The rows that tokens are picked for at once: of a step, or of a check."""
         return max(self.rows[-1], self.draft + 1)
@@ -135,6 +141,10 @@ class Ladders:
         full, rest = divmod(count, sizes[-1])
         last = [Chunk(rest, next(size for size in sizes if size >= rest))] if rest else []
         return [Chunk(sizes[-1], sizes[-1])] * full + last
+
+    def draft_keys(self) -> Iterator[ProgramKey]:
+        """Yield every program of a drafter beside the model."""
+        yield from (("draft", count, capacity) for capacity in self.capacities for count in self.guesses)
 
     def program_keys(self, *, moves_pages: bool) -> Iterator[ProgramKey]:
         """Yield every program that can ever be needed. ``moves_pages``: programs copy pages, as the host cannot."""

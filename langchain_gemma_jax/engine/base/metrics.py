@@ -7,12 +7,11 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
-from langchain_gemma_jax.engine.base.draft_sources import SUFFIXES
 from langchain_gemma_jax.engine.base.events import (
     Events,
     Finished,
@@ -25,8 +24,8 @@ from langchain_gemma_jax.engine.base.events import (
 
 # Seconds. Usual targets, such as half a second, are among the bounds, so that the share within a target can be counted.
 LATENCIES = (
-    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0,
-    640.0, 2560.0,
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
+    160.0, 640.0, 2560.0,
 )  # fmt: skip
 TOKEN_LATENCIES = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
@@ -34,6 +33,7 @@ TOKEN_LATENCIES = (
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 SIZES = (*(figure * 10**power for power in range(5) for figure in (1, 2, 5)), 100_000)  # tokens of a request
 MOST_SERIES = 100  # combinations of model, scope and application with series of their own
+MOST_PROGRAMS = 500  # programs with seconds of their own: a model of 128k tokens has some two hundred
 OTHERS = "(others)"
 
 
@@ -187,8 +187,10 @@ class Counters:
     accepted_tokens: int = 0  # of the drafted ones
     drafted_from_suffixes: int = 0  # those of them that past answers of the scope gave ...
     accepted_from_suffixes: int = 0
-    drafted_from_prompt: int = 0  # ... and those of the request's own text
+    drafted_from_prompt: int = 0  # ... those of the request's own text ...
     accepted_from_prompt: int = 0
+    drafted_from_mtp: int = 0  # ... and those of a drafter beside the model
+    accepted_from_mtp: int = 0
     forced_tokens: int = 0  # generated tokens to which a grammar left no alternative, so the model was not run
     illegal_tokens: int = 0  # drawn without a grammar's mask, and drawn again with it
     dispatches: int = 0  # programs run
@@ -200,6 +202,10 @@ class Counters:
     host_s: float = 0.0  # the owner thread's own time while there was work
     dispatch_s: float = 0.0  # handing programs to the device
     device_s: float = 0.0  # waiting for the device
+    busy_s: float = 0.0  # from a program's dispatch until the last result was seen: the device had work in hand
+    positions: int = 0  # token positions that programs were run for ...
+    padded_positions: int = 0  # ... and those of them that held no token: a chunk's padding, a step's empty rows
+    nan_scores: int = 0  # requests that ended because the model's scores were NaN
     evictions: int = 0
     preemptions: int = 0
     memory_retries: int = 0  # calls repeated after idle memory was freed
@@ -236,14 +242,16 @@ class Metrics(Counters):
         if record.generated_tokens and not record.failed:
             self.first_tokens.append(record.timings.first_token_s)
 
+    def count_positions(self, positions: int, tokens: int) -> None:
+        """Count the positions that a program is run for, of which so many hold a token."""
+        self.positions += positions
+        self.padded_positions += positions - tokens
+
     def add_draft(self, source: str, drafted: int, accepted: int) -> None:
         """Count a draft that was checked, by its source."""
-        if source == SUFFIXES:
-            self.drafted_from_suffixes += drafted
-            self.accepted_from_suffixes += accepted
-        else:
-            self.drafted_from_prompt += drafted
-            self.accepted_from_prompt += accepted
+        for kind, count in (("drafted", drafted), ("accepted", accepted)):
+            name = f"{kind}_from_{source}"
+            setattr(self, name, getattr(self, name) + count)
 
     def copied(self) -> Counters:
         """Return the counters as they are now."""
@@ -316,8 +324,26 @@ class ModelCounts(NamedTuple):
         )
 
 
+class ProgramName(NamedTuple):
+    """A program of a model, for people: its kind, and the sizes that it is compiled for."""
+
+    model: str
+    program: str
+    bucket: str  # such as "16/512"
+
+    def __str__(self) -> str:
+        return " ".join(part for part in self if part)
+
+
+class CompileTime(NamedTuple):
+    """The compiles of one program."""
+
+    compiles: int = 0
+    seconds: float = 0.0
+
+
 class ModelTally:
-    """Counts by model of programs made, loads and evictions, and the count of refused requests.
+    """Counts by model of programs made, loads, evictions and refused requests.
 
     Any thread may add to it.
     """
@@ -325,7 +351,8 @@ class ModelTally:
     def __init__(self, events: Events) -> None:
         self.by_model: dict[str, ModelCounts] = {}
         self.compiles: deque[tuple[float, float]] = deque(maxlen=256)  # the latest: time when ready, and seconds taken
-        self.refused = 0
+        self.by_program: dict[ProgramName, CompileTime] = {}  # those that were compiled
+        self.refused_by_model: dict[str, int] = {}
         self._lock = threading.RLock()
         events.subscribe(ProgramMade, self._made)
         events.subscribe(ModelLoaded, lambda each: self._add(each.model, ModelCounts(loads=1, load_s=each.seconds)))
@@ -337,8 +364,15 @@ class ModelTally:
         return {
             "by_model": dict(self.by_model),
             "latest_compiles": tuple(self.compiles.copy()),
+            "by_program": dict(self.by_program),
             "refused": self.refused,
+            "refused_by_model": dict(self.refused_by_model),
         }
+
+    @property
+    def refused(self) -> int:
+        """The number of requests that were not taken, as too many waited."""
+        return sum(self.refused_by_model.copy().values())
 
     def _made(self, record: ProgramMade) -> None:
         if record.fetched:
@@ -346,17 +380,30 @@ class ModelTally:
         else:
             self.compiles.append((record.at, record.seconds))
             self._add(record.model, ModelCounts(compiles=1, compile_s=record.seconds))
+            self._compiled(ProgramName(record.model, record.kind, "/".join(map(str, record.sizes))), record.seconds)
 
-    def _refuse(self, _: Refused) -> None:
+    def _compiled(self, name: ProgramName, seconds: float) -> None:
         with self._lock:
-            self.refused += 1
+            if name not in self.by_program and len(self.by_program) >= MOST_PROGRAMS:
+                name = ProgramName(OTHERS, OTHERS, OTHERS)
+            before = self.by_program.get(name, CompileTime())
+            self.by_program[name] = CompileTime(before.compiles + 1, before.seconds + seconds)
+
+    def _refuse(self, record: Refused) -> None:
+        with self._lock:
+            model = _room_for(record.model, self.refused_by_model)
+            self.refused_by_model[model] = self.refused_by_model.get(model, 0) + 1
 
     def _add(self, model: str, more: ModelCounts) -> None:
         with self._lock:
-            if model not in self.by_model and len(self.by_model) >= MOST_SERIES:
-                model = OTHERS
+            model = _room_for(model, self.by_model)
             before = self.by_model.get(model, ModelCounts())
             self.by_model[model] = before.plus(more)
+
+
+def _room_for(model: str, known: Mapping[str, object]) -> str:
+    """Return the name that a model is counted under: its own, as long as there are not too many."""
+    return OTHERS if model not in known and len(known) >= MOST_SERIES else model
 
 
 class CompileCounter:

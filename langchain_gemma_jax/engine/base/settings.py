@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.draft_sources import checked_sources
@@ -75,7 +76,8 @@ class Settings:
     8."""
     drafts: bool | tuple[str, ...] | None = None
     """The sources of drafts: "suffixes", what was answered before in the same scope; "prompt", the request's own text;
-    True: both; False: none. None: both, on platforms where checking several tokens costs about as much as one."""
+    "mtp", a drafter beside the model. True: all; False: none. None: all, on platforms where checking several tokens
+    costs about as much as one."""
     cache_dir: str | os.PathLike[str] | None = None
     """The absolute folder of compiled programs, or "off". None: ``GEMMA_JAX_COMPILE_CACHE``, or a folder in the user's
     cache. JAX's own setting is not changed if the user has set it."""
@@ -87,8 +89,15 @@ class Settings:
     prefix_store: int | str | None = None
     """Bytes of disk for prefixes that outlive the process: ``"32GB"``, or a number. None: no prefixes are kept on disk.
     See docs/prefix-store.md."""
+    prefix_folder: str | os.PathLike[str] | None = None
+    """A folder for prefixes that many machines mount. It needs ``prefix_key_file``; with ``prefix_store``, this process
+    deletes what is beyond that size. None: prefixes are kept for this machine alone."""
     prefix_key_file: str | os.PathLike[str] | None = None
     """A file with the key for encrypting prefixes, which only its user can read. None: they are not encrypted."""
+    prefix_peers: Sequence[str] | None = None
+    """Addresses of the other replicas' servers, as in ``["http://gemma-peers:8000"]``: what one of them has read is
+    asked for, and what this one has read is offered by its server. It needs ``prefix_store`` and ``prefix_key_file``;
+    a name may stand for many machines, this one among them."""
     guards: str | Mapping[str, str] = "warn"
     """The policy for trips of guards: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy for
     all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""
@@ -146,9 +155,19 @@ class Settings:
     def _check_prefixes(self) -> None:
         if self.prefix_store is not None:
             parse_bytes("prefix_store", self.prefix_store)
-        key: object = self.prefix_key_file
-        if key is not None and not (isinstance(key, str | os.PathLike) and _is_absolute(key)):
-            raise InputError(f"prefix_key_file: expected the absolute path of a file, or None, found {key!r}.")
+        places: dict[str, tuple[str, object]] = {
+            "prefix_key_file": ("file", self.prefix_key_file),
+            "prefix_folder": ("folder", self.prefix_folder),
+        }
+        for name, (kind, place) in places.items():
+            if place is not None and not (isinstance(place, str | os.PathLike) and _is_absolute(place)):
+                raise InputError(f"{name}: expected the absolute path of a {kind}, or None, found {place!r}.")
+        peers: object = self.prefix_peers
+        if peers is not None and not (isinstance(peers, list | tuple) and all(map(_is_server, peers))):
+            raise InputError(
+                'prefix_peers: expected a list of addresses such as "http://gemma-peers:8000", or None; found '
+                f"{peers!r}."
+            )
 
     def _check_guards(self) -> None:
         if self.compile_wait is not None:
@@ -181,6 +200,18 @@ def checked_seconds(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise InputError(f"{name}: expected seconds from 0 to 2**31, or None, found {value!r}.")
     return float(value)
+
+
+def _is_server(address: object) -> bool:
+    """Return True for the address of a server, with nothing in it but a name, a port and a path."""
+    if not isinstance(address, str) or not address.isprintable():
+        return False
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is no number
+        return False
+    return known and not (parts.query or parts.fragment or "@" in parts.netloc)
 
 
 def _is_absolute(place: str | os.PathLike[str]) -> bool:

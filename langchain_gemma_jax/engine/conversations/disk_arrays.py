@@ -19,7 +19,6 @@ from langchain_gemma_jax.engine.device.page_door import Content
 from langchain_gemma_jax.engine.prefix_store.prefix_file import PrefixHeader
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays
 from langchain_gemma_jax.engine.requests.resident import Resident
-from langchain_gemma_jax.models.configuration.abstract import numpy_dtype
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 
 MOST_MARKS = 256  # lengths at which one conversation can be continued, if it can be at any length
@@ -82,6 +81,11 @@ def global_layers(held: KvHoldings) -> list[int]:
     return [index for index, layer in enumerate(held.shape.layout) if layer is not None and layer.window is None]
 
 
+def global_dtype(layout: CacheLayout) -> str:
+    """Return the dtype of the global layers' arrays, if it is another one than the local ones'; else no name."""
+    return next((layer.stored_dtype("") for layer in layout if layer is not None and layer.window is None), "")
+
+
 def copied_blocks(plan: WhatToWrite, held: KvHoldings) -> list[Array]:
     """Return the arrays of a file: each layer's keys and values ``[kv_head, token, head_dim]``, copied to the host."""
     whole, _ = held.read(plan.resident, range(held.paging.count(plan.length)), [])
@@ -101,9 +105,10 @@ def as_pages(
 ) -> tuple[list[Content], dict[int, Content]] | None:
     """Return arrays that were read as pages: all of the global layers, the window's of local ones. None: none fit."""
     length, header = arrays.stored.mark.length, arrays.stored.header
-    if header.dtype != dtype or length > min(header.tokens, len(ids)):
-        return None
     owned = [layer for layer in layout if layer is not None]
+    alike = (header.dtype, header.global_dtype) == (dtype, global_dtype(layout))
+    if not alike or length > min(header.tokens, len(ids)):
+        return None
     wanted = paging.local(length)
     of_whole, of_local = ([layer for layer in owned if (layer.window is None) is kind] for kind in (True, False))
     if not _fit(arrays.globals, of_whole, length) or not _fit(arrays.rings, of_local, len(wanted) * paging.slots):
@@ -113,18 +118,18 @@ def as_pages(
         return None
     places = np.zeros(paging.count(length) * paging.slots, np.int32)
     places[:length] = ids[:length]
-    slots, kind = paging.slots, numpy_dtype(dtype)
+    slots = paging.slots
     whole = [
-        (*(_page(array, page, slots, kind) for array in arrays.globals), places[page * slots : (page + 1) * slots])
+        (*(_page(array, page, slots) for array in arrays.globals), places[page * slots : (page + 1) * slots])
         for page in range(paging.count(length))
     ]
-    local = {page: tuple(_page(array, page - first, slots, kind) for array in arrays.rings) for page in wanted}
+    local = {page: tuple(_page(array, page - first, slots) for array in arrays.rings) for page in wanted}
     return whole, local
 
 
 def _fit(arrays: Sequence[Array], layers: Sequence[CacheLayer], least: int) -> bool:
     """Return True if there are keys and values of all layers, of at least this number of tokens."""
-    shapes = [(layer.kv_heads, layer.head_dim) for layer in layers for _ in range(2)]
+    shapes = [(layer.kv_heads, layer.width) for layer in layers for _ in range(2)]
     found = [(array.shape[0], array.shape[2]) for array in arrays if array.ndim == 3 and array.shape[1] >= least]
     return found == shapes and len({array.shape[1] for array in arrays}) <= 1
 
@@ -135,9 +140,9 @@ def _first_page(header: PrefixHeader, arrays: PrefixArrays, paging: Paging) -> i
     return paging.local(max(mark.length for mark in header.marks if mark.ring == ring)).start
 
 
-def _page(array: Array, number: int, slots: int, dtype: np.dtype[np.generic]) -> Array:
+def _page(array: Array, number: int, slots: int) -> Array:
     """Return the slots of one page, zeros behind the last token."""
     some = array[:, number * slots : (number + 1) * slots]
-    page = np.zeros((array.shape[0], slots, array.shape[2]), dtype)
+    page = np.zeros((array.shape[0], slots, array.shape[2]), array.dtype)
     page[:, : some.shape[1]] = some
     return page

@@ -19,18 +19,20 @@ from langchain_gemma_jax.engine.conversations.disk_arrays import (
     WhatToWrite,
     as_pages,
     copied_blocks,
+    global_dtype,
     global_layers,
     what_to_write,
 )
 from langchain_gemma_jax.engine.conversations.host_store import HostStore
 from langchain_gemma_jax.engine.conversations.kv_holdings import KvHoldings
-from langchain_gemma_jax.engine.conversations.transfer_costs import DiskCosts
+from langchain_gemma_jax.engine.conversations.transfer_costs import FetchCosts
 from langchain_gemma_jax.engine.device.page_door import Content
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.host.own_log import OwnLog
 from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
+from langchain_gemma_jax.engine.prefix_store.prefix_peers import OfferedPrefixes
 from langchain_gemma_jax.engine.prefix_store.prefix_store import ModelPrefixes, PrefixStore
-from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefix, StoredPrefixes
+from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays, StoredPrefix, StoredPrefixes
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 
@@ -39,13 +41,15 @@ _log = OwnLog(__name__)
 WORTH_IT = 64  # tokens: for fewer, the disk is not used
 IDLE_SECONDS = 5.0  # from a turn's end until it is written: agents continue sooner than people
 LOOK_SECONDS = 0.05  # between two checks for idle conversations
+PEER_SECONDS = 0.5  # for which a request waits for other replicas, or longer if it would take long to read the tokens
+PEER_SHARE = 0.25  # of the time to read its tokens: for which a request waits for others to say what they have
 
 
 @dataclass(frozen=True)
 class Beginning:
     """The first tokens of a context, in host memory, in pages."""
 
-    stored: StoredPrefix
+    way: _Way
     keys: array[int]
     whole: list[Content]
     local: dict[int, Content]
@@ -53,7 +57,7 @@ class Beginning:
 
     @property
     def length(self) -> int:
-        return self.stored.mark.length
+        return self.way.stored.mark.length
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,24 @@ class _Asked:
 
     future: Future[Any] | None
     looks: bool = False  # it lists the files: after it, the read is chosen
+    until: float | None = None  # by ``time.monotonic``: it does not wait longer for other replicas
+
+    @property
+    def over(self) -> bool:
+        """True if there is nothing to wait for, or not any more."""
+        late = self.until is not None and time.monotonic() >= self.until
+        return self.future is None or self.future.done() or late
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A prefix that a request can begin with: how it is fetched, and at what cost."""
+
+    stored: StoredPrefix
+    costs: FetchCosts
+    fetch: Callable[[], PrefixArrays | None]
+    reject: Callable[[], None]  # if what was fetched cannot be used
+    by_peer: bool = False
 
 
 _NOTHING = _Asked(None)
@@ -76,10 +98,12 @@ class DiskStore:
         there_is: ModelPrefixes,
         held: KvHoldings,
         label: str,
-        costs: DiskCosts,
+        costs: FetchCosts,
+        peer_costs: FetchCosts,
         host_store: HostStore,
     ) -> None:
         """``there_is`` lists this model's prefixes on disk; ``host_store`` has the measured cost of prefill."""
+        self._peer_costs = peer_costs
         self._store, self._there_is, self._held, self._label = store, there_is, held, label
         self._costs, self._host_store = costs, host_store
         self._asked: WeakKeyDictionary[Request, _Asked] = WeakKeyDictionary()
@@ -102,16 +126,18 @@ class DiskStore:
             have: returns the number of its first tokens that are in memory already.
         """
         asked = self._asked.get(request)
-        if asked is None or (asked.looks and (asked.future is None or asked.future.done())):
+        if asked is None or (asked.looks and asked.over):
             asked = self._asked[request] = self._look_for(request, have(), again=asked is not None)
-        return asked.looks or (asked.future is not None and not asked.future.done())
+        return asked.looks or not asked.over
 
     def arrived(self, request: Request) -> Beginning | None:
         """Return the prefix that was read for a request, once. None: there is none, or it could not be read."""
         asked = self._asked.get(request)
-        if asked is None or asked.looks or asked.future is None or not asked.future.done():
+        if asked is None or asked.looks or asked.future is None:
             return None
         self._asked[request] = _NOTHING
+        if not asked.future.done():  # another replica is too slow: the tokens are read here
+            return None
         self._reading = {digest: each for digest, each in self._reading.items() if not each.done()}
         try:
             found: Beginning | None = asked.future.result()
@@ -122,14 +148,18 @@ class DiskStore:
 
     def place(self, found: Beginning, scope: str) -> Resident:
         """Copy a prefix that was read to the device."""
-        held, began = self._held, time.perf_counter()
+        held, began, way = self._held, time.perf_counter(), found.way
         resident = held.place(Resident(scope, held.paging.slots, found.keys), found.whole, found.local)
         took = found.seconds + time.perf_counter() - began
-        self._costs.from_disk.add(took, found.stored.nbytes)
+        way.costs.measured.add(took, way.stored.nbytes)
         self._store.folder.files.count(
-            prefixes_read=1, prefix_tokens_read=found.length, prefix_bytes_read=found.stored.nbytes
+            prefixes_read=1,
+            prefix_tokens_read=found.length,
+            prefix_bytes_read=way.stored.nbytes,
+            prefixes_from_peers=way.by_peer,
         )
-        self._written[resident] = (found.length, "")
+        if not way.by_peer:  # what came from another replica is kept here too
+            self._written[resident] = (found.length, "")
         return resident
 
     def _look_for(self, request: Request, have: int, *, again: bool) -> _Asked:
@@ -141,36 +171,64 @@ class DiskStore:
             return _Asked(self._there_is.first_look, looks=True)
         if (prefixes := self._there_is.prefixes) is None:
             return _NOTHING
-        if not prefixes.fresh and not again:
+        offered, now = self._there_is.offered, time.monotonic()
+        if not again and not (prefixes.fresh and (offered is None or offered.fresh)):
             if self._refreshing is None or self._refreshing.done():
-                self._refreshing = self._store.reader.submit(prefixes.refresh)
-            return _Asked(self._refreshing, looks=True)
-        stored = prefixes.find(request.asked.scope, keys, have + WORTH_IT - 1)
-        if stored is None or not self._is_faster(stored, stored.mark.length - have):
+                self._refreshing = self._store.reader.submit(partial(_refresh, prefixes, offered))
+            read = (self._host_store.read.seconds(len(keys)) or 0.0) * PEER_SHARE
+            return _Asked(
+                self._refreshing, looks=True, until=None if offered is None else now + max(PEER_SECONDS, read)
+            )
+        way = self._best_way(prefixes, offered, request.asked.scope, keys, have)
+        if way is None:
             return _NOTHING
-        if (future := self._reading.get(stored.mark.digest)) is None:
+        digest = way.stored.mark.digest
+        if (future := self._reading.get(digest)) is None:
             ids = array("i", request.progress.context)
-            read = partial(self._read_beginning, prefixes, stored, keys, ids)
-            future = self._reading[stored.mark.digest] = self._store.reader.submit(read)
-        return _Asked(future)
+            future = self._reading[digest] = self._store.reader.submit(partial(self._read_beginning, way, keys, ids))
+        if not way.by_peer:
+            return _Asked(future)
+        return _Asked(future, until=now + max(PEER_SECONDS, self._token_seconds(way.stored) * way.stored.mark.length))
 
-    def _is_faster(self, stored: StoredPrefix, tokens: int) -> bool:
-        return self._costs.worth_fetching(stored.nbytes, tokens, self._host_store.read, stored.header.seconds)
+    def _best_way(
+        self, prefixes: StoredPrefixes, offered: OfferedPrefixes | None, scope: str, keys: array[int], have: int
+    ) -> _Way | None:
+        """Return the way to the soonest first token. None: reading the tokens is faster."""
+        ways, least = [], have + WORTH_IT - 1
+        if (stored := prefixes.find(scope, keys, least)) is not None:
+            fetch, reject = partial(prefixes.read, stored), partial(prefixes.reject, stored)
+            ways.append(_Way(stored, self._costs, fetch, reject))
+        if offered is not None and (found := offered.find(scope, keys, least)) is not None:
+            stored, most = found.stored, self._token_seconds(found.stored) * found.stored.mark.length
+            fetch, reject = partial(offered.read, found, most), partial(offered.refuse, found)
+            ways.append(_Way(stored, self._peer_costs, fetch, reject, by_peer=True))
+        ways = [way for way in ways if self._is_faster(way, way.stored.mark.length - have)]
+        return min(ways, key=lambda way: self._seconds(way, len(keys)), default=None)
+
+    def _is_faster(self, way: _Way, tokens: int) -> bool:
+        return way.costs.worth_fetching(way.stored.nbytes, tokens, self._host_store.read, way.stored.header.seconds)
+
+    def _seconds(self, way: _Way, tokens: int) -> float:
+        """Return the estimated seconds for a prefix to be fetched, and the rest of so many tokens to be read."""
+        rest = self._token_seconds(way.stored) * (tokens - way.stored.mark.length)
+        return way.costs.seconds(way.stored.nbytes) + rest
+
+    def _token_seconds(self, stored: StoredPrefix) -> float:
+        """Return the seconds to read a token: as measured here, or as the writer of a prefix did."""
+        return self._host_store.read.seconds(1) or stored.header.seconds
 
     # In a background thread.
 
-    def _read_beginning(
-        self, prefixes: StoredPrefixes, stored: StoredPrefix, keys: array[int], ids: array[int]
-    ) -> Beginning | None:
-        if (arrays := prefixes.read(stored)) is None:
+    def _read_beginning(self, way: _Way, keys: array[int], ids: array[int]) -> Beginning | None:
+        if (arrays := way.fetch()) is None:
             return None
-        began, length = time.perf_counter(), stored.mark.length
+        began, length = time.perf_counter(), way.stored.mark.length
         shape = self._held.shape
         pages = as_pages(arrays, shape.layout, self._held.paging, shape.recipe.kv_dtype, ids)
         if pages is None:
-            prefixes.reject(stored)
+            way.reject()
             return None
-        return Beginning(stored, keys[:length], *pages, arrays.seconds + time.perf_counter() - began)
+        return Beginning(way, keys[:length], *pages, arrays.seconds + time.perf_counter() - began)
 
     # Writing.
 
@@ -278,6 +336,7 @@ class DiskStore:
                     marks=tuple(Mark(digests[at], at, state) for at, state in plan.marks),
                     shapes=tuple(each.shape for each in arrays),
                     globals=2 * len(global_layers(self._held)),
+                    global_dtype=global_dtype(self._held.shape.layout),
                 )
                 if prefixes.write(header, arrays) and whole and old:
                     prefixes.forget(old)  # the new file continues it
@@ -285,3 +344,10 @@ class DiskStore:
                 _log.warning("a conversation could not be written to the disk: %s", named(error))
 
         return self._store.write(write, plan.nbytes)
+
+
+def _refresh(prefixes: StoredPrefixes, offered: OfferedPrefixes | None) -> None:
+    """List the files on the disk, and what other replicas offer."""
+    prefixes.refresh()
+    if offered is not None:
+        offered.refresh()

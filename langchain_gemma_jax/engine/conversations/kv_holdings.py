@@ -45,13 +45,13 @@ class KvHoldings:
         self.index = PrefixIndex(self.paging, self.sizes)
         # Not a method of this object: a circle of references would keep programs until the next collection.
         self.arrays = PoolArrays(shape, self.device, partial(_run, self.device, self.library))
-        self._whole, self._local = _books(self.shape)
+        self.whole_pages, self.local_pages = _books(self.shape)
 
     # Bytes.
 
     def nbytes(self) -> int:
         """Return the bytes of all pages that somebody has."""
-        return self.sizes.of(PageTotals(self._whole.used, self._local.used))
+        return self.sizes.of(PageTotals(self.whole_pages.used, self.local_pages.used))
 
     def busy(self) -> int:
         """Return the bytes of running requests' conversations."""
@@ -76,7 +76,7 @@ class KvHoldings:
 
     def shortage(self, pages: PageTotals) -> int:
         """Return the bytes of those of these pages that the pool does not have free."""
-        whole, local = pages.whole - self._whole.free, pages.local - self._local.free
+        whole, local = pages.whole - self.whole_pages.free, pages.local - self.local_pages.free
         return self.sizes.of(PageTotals(max(0, whole), max(0, local)))
 
     # Operations on one conversation.
@@ -118,11 +118,11 @@ class KvHoldings:
         """
         self._own_the_end(resident)
         while len(resident.whole) < self.paging.count(tokens):
-            resident.whole.append(self._whole.take())
+            resident.whole.append(self.whole_pages.take())
             self._has_changed(resident)
         for page in self.paging.written(len(resident.keys), tokens):
             if page not in resident.local:
-                resident.local[page] = self._local.take()
+                resident.local[page] = self.local_pages.take()
                 self._has_changed(resident)
 
     def fork(self, source: Resident, length: int) -> Resident:
@@ -130,9 +130,9 @@ class KvHoldings:
         resident = Resident(source.scope, self.paging.slots, source.keys[:length], system=min(source.system, length))
         resident.turns = [turn for turn in source.turns if turn <= length]
         wanted = self.index.wanted(resident)
-        resident.whole = [self._whole.share(page) for page in source.whole[: self.paging.count(length)]]
+        resident.whole = [self.whole_pages.share(page) for page in source.whole[: self.paging.count(length)]]
         shared = {page: source.local[page] for page in wanted if page in source.local}
-        resident.local = {page: self._local.share(number) for page, number in shared.items()}
+        resident.local = {page: self.local_pages.share(number) for page, number in shared.items()}
         self.index.touch(source)
         self.add(resident)
         self._own_the_end(resident)
@@ -147,7 +147,7 @@ class KvHoldings:
         """Drop the pages that a conversation had in advance, and those that nothing needs any more."""
         needed = self.paging.count(len(resident.keys))
         for page in resident.whole[needed:]:
-            self._whole.drop(page)
+            self.whole_pages.drop(page)
             self._has_changed(resident)
         del resident.whole[needed:]
         self._drop_local(resident, self.index.wanted(resident))
@@ -168,8 +168,8 @@ class KvHoldings:
         if not self.index.residents:
             self.clear()
             return
-        self.arrays.give_back(self._whole.unused(), local=False)
-        self.arrays.give_back(self._local.unused(), local=True)
+        self.arrays.give_back(self.whole_pages.unused(), local=False)
+        self.arrays.give_back(self.local_pages.unused(), local=True)
 
     def clear(self) -> None:
         """Drop everything, including running requests' conversations."""
@@ -177,7 +177,7 @@ class KvHoldings:
         for resident in self.index.residents:
             self.index.remove(resident)
         self.arrays.drop()
-        self._whole, self._local = _books(self.shape)
+        self.whole_pages, self.local_pages = _books(self.shape)
 
     # What is in pages.
 
@@ -191,8 +191,8 @@ class KvHoldings:
 
     def place(self, resident: Resident, whole: Sequence[Content], local: dict[int, Content]) -> Resident:
         """Take in a conversation without pages, with these contents in new ones."""
-        resident.whole = [self._whole.take() for _ in whole]
-        resident.local = {number: self._local.take() for number in local}
+        resident.whole = [self.whole_pages.take() for _ in whole]
+        resident.local = {number: self.local_pages.take() for number in local}
         try:
             self.arrays.write(resident.whole, whole, local=False)
             self.arrays.write(list(resident.local.values()), list(local.values()), local=True)
@@ -205,12 +205,12 @@ class KvHoldings:
 
     def _drop_local(self, resident: Resident, wanted: set[int]) -> None:
         for page in [page for page in resident.local if page not in wanted]:
-            self._local.drop(resident.local.pop(page))
+            self.local_pages.drop(resident.local.pop(page))
             self._has_changed(resident)
 
     def _drop_pages(self, resident: Resident) -> None:
         for page in resident.whole:
-            self._whole.drop(page)
+            self.whole_pages.drop(page)
         resident.whole = []
         self._drop_local(resident, set())
         self._has_changed(resident)
@@ -224,18 +224,18 @@ class KvHoldings:
         if not filled:  # it is written to a page that has nothing yet
             return 0, 0
         local = resident.local.get(page)
-        whole = shared or self._whole.is_shared(resident.whole[page])
-        return int(whole), int(local is not None and (shared or self._local.is_shared(local)))
+        whole = shared or self.whole_pages.is_shared(resident.whole[page])
+        return int(whole), int(local is not None and (shared or self.local_pages.is_shared(local)))
 
     def _own_the_end(self, resident: Resident) -> None:
         """Copy the page that a conversation's next token is written to, if another conversation has it too."""
         page = len(resident.keys) // self.paging.slots
         whole, local = self._copies(resident, len(resident.keys))
         if whole:
-            resident.whole[page] = self._copied(self._whole, resident.whole[page], local=False)
+            resident.whole[page] = self._copied(self.whole_pages, resident.whole[page], local=False)
             self._has_changed(resident)
         if local:
-            resident.local[page] = self._copied(self._local, resident.local[page], local=True)
+            resident.local[page] = self._copied(self.local_pages, resident.local[page], local=True)
             self._has_changed(resident)
 
     def _copied(self, book: PageBook, page: int, *, local: bool) -> int:

@@ -14,6 +14,16 @@ class PageBook:
         self._holders: dict[int, int] = {}
 
     @property
+    def count(self) -> int:
+        """The number of pages, page 0 left out."""
+        return self._count - 1
+
+    @property
+    def reached(self) -> int:
+        """The number of pages that were ever taken: from the first one on, all of them."""
+        return self._next - 1
+
+    @property
     def used(self) -> int:
         """The number of pages that somebody has."""
         return len(self._holders)
@@ -51,6 +61,10 @@ class PageBook:
     def is_shared(self, page: int) -> bool:
         """Return True if several conversations have a page, so that none may write to it."""
         return self._holders[page] > 1
+
+    def holders(self) -> dict[int, int]:
+        """Return how many have each page that somebody has: a copy, which any thread may ask for."""
+        return self._holders.copy()
 
     def unused(self) -> list[int]:
         """Return the pages that were used, and are free now."""

@@ -66,6 +66,10 @@ class PrefixIndex:
     def residents(self) -> list[Resident]:
         return [resident for members in self._scopes.values() for resident in members]
 
+    def copied(self) -> list[Resident]:
+        """Return the residents, for any thread. Each copy of a dictionary is made at once."""
+        return [resident for members in list(self._scopes.values()) for resident in list(members)]
+
     def __contains__(self, resident: Resident) -> bool:
         return resident in self._scopes.get(resident.scope, ())
 

@@ -40,18 +40,22 @@ class TransferCosts:
         return tokens > 0 and (again is None or (back or 0.0) < again)
 
 
-class DiskCosts:
-    """The cost of bringing a conversation from disk to the device: measured, or a guess at first."""
+SLOW_DISK = 1 / 200e6  # seconds per byte, with digests or decryption: slower than most
+SLOW_NETWORK = 1 / 80e6
 
-    GUESS = 1 / 200e6  # seconds per byte at first: slower than disks and digests are
 
-    def __init__(self) -> None:
-        self.from_disk = Rate()  # per byte
+class FetchCosts:
+    """The cost of bringing a conversation from the disk or a peer to the device: measured, or a guess at first."""
+
+    def __init__(self, guess: float = SLOW_DISK) -> None:
+        """``guess``: seconds per byte until something was measured."""
+        self._guess = guess
+        self.measured = Rate()  # per byte
 
     def seconds(self, nbytes: int) -> float:
         """Return the estimated seconds for this number of bytes."""
-        measured = self.from_disk.seconds(nbytes)
-        return self.GUESS * nbytes if measured is None else measured
+        measured = self.measured.seconds(nbytes)
+        return self._guess * nbytes if measured is None else measured
 
     def worth_keeping(self, nbytes: int, tokens: int, read: Rate) -> bool:
         """Return True if reading a conversation from disk is faster than reading its tokens again."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -48,6 +49,7 @@ class DeviceAccess:
         self.guards, self.excess = guards, excess
         self._metrics, self._others = metrics, others
         self._kept: dict[Hashable, Any] = {}  # the latest last
+        self._ahead: jax.Array | None = None  # see ``one_ahead``
 
     def put(self, tree: Any, *, for_step: bool = False) -> Any:
         """Copy numpy arrays to the device or, if there are several, to each."""
@@ -80,6 +82,10 @@ class DeviceAccess:
         self._metrics.device_copies += 1
         found: KvPool = jax.device_put(contents, shardings(self.placement, contents))
         return found
+
+    def allow(self, programs: Iterable[ProgramKey]) -> None:
+        """Let these programs be run too: the model was given its first adapter."""
+        self.bound |= frozenset(programs)
 
     def expect(self, key: ProgramKey) -> None:
         """Note that a program will be needed.
@@ -157,6 +163,20 @@ class DeviceAccess:
             nbytes=size,
             advice="This is a mistake in the engine: please report it.",
         )
+
+    def one_ahead(self, made: jax.Array | None) -> None:
+        """Wait until what was given here before is computed. None: nothing is under way any more.
+
+        Else many dispatches would wait on the device, and none could be taken back. An error is told where what came of
+        the dispatch is fetched.
+        """
+        before, self._ahead = self._ahead, made
+        if before is None or made is None:
+            return
+        began = time.perf_counter()
+        with suppress(jax.errors.JaxRuntimeError):
+            jax.block_until_ready(before)
+        self._metrics.device_s += time.perf_counter() - began
 
     def fetch(self, tree: Any) -> Any:
         """Wait for arrays and copy them to the host."""

@@ -177,7 +177,7 @@ class ProgrammedPages:
 
     def _batch(self, contents: Sequence[Content], *, local: bool) -> KvPool:
         """Return contents as the pool of a few pages that ``put_pages`` takes; zeros for the other kind."""
-        dtype, own = jnp.dtype(self._shape.recipe.kv_dtype), set(_layers_of(self._shape, local=local))
+        dtype, own = self._shape.recipe.kv_dtype, set(_layers_of(self._shape, local=local))
         columns, slots = iter(zip(*contents, strict=True)), self._shape.pages.slots
 
         def array(shape: tuple[int, ...], kind: Any, *, filled: bool) -> Array:
@@ -187,8 +187,8 @@ class ProgrammedPages:
             return batch
 
         def of(layer: CacheLayer, *, filled: bool) -> LayerKV:
-            shape = (layer.kv_heads, slots, layer.head_dim)
-            parts = [array(shape, dtype, filled=filled) for _ in range(2)]
+            shape, kind = (layer.kv_heads, slots, layer.width), jnp.dtype(layer.stored_dtype(dtype))
+            parts = [array(shape, kind, filled=filled) for _ in range(2)]
             return LayerKV(*parts)  # type: ignore[arg-type]  # they become arrays on the device
 
         kinds = enumerate(self._shape.layout)

@@ -11,8 +11,13 @@
     embed    whole texts, by a model that makes vectors of them one for each (rows, tokens)
     encode_begin, encode_layer, encode_end
              the parts of an encoder of pictures or sounds      one of each for each (encoder, size of its input)
+    draft    the guesses of a drafter beside the model                          one for each number of them
     read_medium
              the soft tokens of one picture or sound            one for each (encoder, chunk)
+    adapted_read, adapted_step, adapted_read_medium
+             the same where a row may have an adapter           only for a model that was given one
+    put_adapter
+             one adapter into its slot                          likewise
 
 Everything that can differ from call to call is traced, where a conversation's pages lie and how long it is included.
 Only where XLA attends, which goes through whole tables, there are several widths of tables, and a program for each.
@@ -32,7 +37,7 @@ import jax
 import jax.numpy as jnp
 
 from langchain_gemma_jax.engine.base.pages import Paging
-from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, ProgramKey, without_adapters
 from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.knobs import unpacked
 from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables, note_ids, window_of
@@ -40,6 +45,8 @@ from langchain_gemma_jax.engine.device.sampling import Picked, best_is_enough, p
 from langchain_gemma_jax.kernels.fused_ops import best as best_of
 from langchain_gemma_jax.kernels.products import kernels_run
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout
+from langchain_gemma_jax.models.gemma.drafter import ChainStart, DraftTarget, GemmaDrafter
+from langchain_gemma_jax.models.seams.adapters import AdaptedParams, Stacks, unfolded, with_slot
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.linear import used_rows
@@ -67,6 +74,7 @@ class Shape:
     local_entries: int = 1  # of the local layers' tables
     loop_steps: int = 8
     picks: int = 8  # rows that tokens are picked for at once
+    drafter: GemmaDrafter | None = None
 
     @property
     def paging(self) -> Paging:
@@ -76,12 +84,12 @@ class Shape:
     @property
     def layout(self) -> CacheLayout:
         """The cache of each layer for a conversation."""
-        return self.architecture.cache_layout
+        return self.recipe.kept(self.architecture.cache_layout)
 
     @property
     def layout_of_a_device(self) -> CacheLayout:
         """The part of ``layout`` on each device, for a model that is divided among several."""
-        return self.architecture.cache_of_a_device
+        return self.recipe.kept(self.architecture.cache_of_a_device)
 
 
 @jax.tree_util.register_dataclass
@@ -107,14 +115,18 @@ class Programs:
         self.copy_pages = self._jit(_copy_pages, donate="pool")
         self.take_pages = self._jit(_take_pages)
         self.put_pages = self._jit(_put_pages, donate="pool")
+        self.put_adapter = self._jit(_put_adapter, donate="stacks")
 
     def of(self, key: ProgramKey) -> Jitted:
         """Return the program of a key from the ladders."""
+        key, _ = without_adapters(key)  # they are in what it is given
         kind = str(key[0])
         if kind == "empty":
             return self.empty()
         if kind == "read_medium":
             return self.read_medium(int(key[1]))
+        if kind == "draft":
+            return self.draft(int(key[1]))
         if kind in ENCODING:
             return self.encoding(kind, int(key[1]))
         if kind == "step":
@@ -132,6 +144,10 @@ class Programs:
     def read_medium(self, encoder: int) -> Jitted:
         """Return the program that reads an encoder's soft tokens of one medium."""
         return self._jit(partial(_read_medium, encoder=encoder), donate="pool", name="read_medium")
+
+    def draft(self, count: int) -> Jitted:
+        """Return the program in which the model's drafter makes this number of guesses."""
+        return self._jit(partial(_draft, count=count), name="draft")
 
     def encoding(self, part: str, encoder: int) -> Jitted:
         """Return the program of one part of an encoder."""
@@ -183,7 +199,7 @@ def _read(
 def _read_medium(
     shape: Shape,
     params: Any,
-    tokens: jax.Array,  # [1, token] int32: the placeholders, padded
+    tokens: jax.Array,  # [1, token] int32: the placeholders and words, padded
     vectors: jax.Array,  # [1, token, width] float32: the soft tokens that are read in their place
     start: jax.Array,  # [1] int32
     count: jax.Array,  # [1] int32
@@ -194,11 +210,33 @@ def _read_medium(
 ) -> tuple[jax.Array, jax.Array, KvPool]:
     """Read one medium: the hidden state after its last token, its end, as ``_read`` returns them, and the pool."""
     hidden, cache = shape.architecture.read_medium(
-        params, shape.recipe, encoder, vectors, start, count, tables.over(pool), count - 1
+        unfolded(params), shape.recipe, encoder, tokens, vectors, start, count, tables.over(pool), count - 1
     )
     pool = note_ids(KvPool(cache.layers, pool.ids), tables.whole, tokens, start, count)
     wanted = jnp.pad(hidden[0], ((0, shape.picks - 1), (0, 0)))
     return wanted, start + count + jnp.arange(shape.picks), pool
+
+
+def _draft(
+    shape: Shape,
+    params: Any,
+    drafter: Any,
+    token: jax.Array,  # [1] int32: the newest token, not read yet
+    held: jax.Array,  # [1] int32: the number of tokens before it, all of them read
+    hidden: jax.Array,  # [token, width] float32: what the model gave for some tokens ...
+    last: jax.Array,  # int32: ... and the one of them that was read last
+    tables: Tables,  # [1, entry]
+    pool: KvPool,
+    *,
+    count: int,
+) -> jax.Array:
+    """Guess the next tokens: int32 ``[count]``. Nothing is written."""
+    config = shape.architecture.gemma
+    if shape.drafter is None or config is None:
+        raise TypeError("the model has no drafter")
+    target = DraftTarget(params, config, shape.recipe, shape.valid_vocab)
+    start = ChainStart(token, held, jax.lax.dynamic_slice_in_dim(hidden, last, 1))
+    return shape.drafter.chain(drafter, target, start, tables.over(pool), count)
 
 
 def _embed(
@@ -271,7 +309,8 @@ def _step(
 ) -> tuple[Picked, jax.Array, KvPool]:
     """Read one token a row and pick the next: the picked tokens, the new ends, the pool."""
     hidden, ends, pool = _advance(shape, params, tokens, ends, alive, tables, pool)
-    picked = _pick_rows(shape, params, hidden, ends, used_rows(alive), tables.whole, pool.ids, rows)
+    plain = params.params if isinstance(params, AdaptedParams) else params
+    picked = _pick_rows(shape, plain, hidden, ends, used_rows(alive), tables.whole, pool.ids, rows)
     return picked, ends, pool
 
 
@@ -337,7 +376,8 @@ def _forward(
     pool: KvPool,
     keep: jax.Array | None = None,
 ) -> tuple[jax.Array, KvPool]:
-    hidden, cache = shape.architecture.forward(params, shape.recipe, tokens, start, count, tables.over(pool), keep)
+    whole = unfolded(params)
+    hidden, cache = shape.architecture.forward(whole, shape.recipe, tokens, start, count, tables.over(pool), keep)
     return hidden, note_ids(KvPool(cache.layers, pool.ids), tables.whole, tokens, start, count)
 
 
@@ -351,3 +391,7 @@ def _take_pages(shape: Shape, tables: Tables, pool: KvPool) -> KvPool:
 
 def _put_pages(shape: Shape, tables: Tables, contents: KvPool, pool: KvPool) -> KvPool:
     return page_pool.put_pages(pool, shape.layout, tables, contents)
+
+
+def _put_adapter(shape: Shape, stacks: Stacks, slot: jax.Array, one: Stacks) -> Stacks:  # noqa: ARG001  as all have it
+    return with_slot(stacks, slot, one)  # type: ignore[no-any-return]

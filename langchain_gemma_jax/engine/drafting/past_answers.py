@@ -67,10 +67,27 @@ class PastAnswers:
     @property
     def answers(self) -> list[array[int]]:
         """The answers that are there, oldest first, each with the end of its prompt; the oldest may be cut."""
-        whole = self._tokens[self._next :] + self._tokens[: self._next]
+        whole = self.said
         ends = [place for place, token in enumerate(whole) if token == _BREAK]
         starts = [0, *(end + 1 for end in ends)]
         return [found for start, end in zip(starts, [*ends, len(whole)], strict=True) if (found := whole[start:end])]
+
+    @property
+    def said(self) -> array[int]:
+        """All tokens, oldest first, with a break before each answer: ``of`` makes the same answers of them."""
+        return self._tokens[self._next :] + self._tokens[: self._next]
+
+    @classmethod
+    def of(cls, said: array[int]) -> PastAnswers:
+        """Return the answers that ``said`` was taken from."""
+        past, answer = cls(), array("i")
+        for token in (*said, _BREAK):
+            if token != _BREAK:
+                answer.append(token)
+            elif answer:
+                past.add((), answer)
+                answer = array("i")
+        return past
 
     def add(self, prompt: Sequence[int], answer: Sequence[int]) -> None:
         """Add an answer. Of the prompt, the last ``LEAD`` tokens are kept."""

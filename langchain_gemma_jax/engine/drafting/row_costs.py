@@ -21,22 +21,49 @@ class RowCosts:
     The cost of one row is 1. The second shortest of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a
     program's first runs take longer, and so do passes beside which the machine does something else. Fewer rows cost at
     most what more rows do, and no number of rows more than as many passes of one. What lies between measured numbers of
-    rows is interpolated.
+    rows is interpolated. The guesses of a drafter are counted in the same unit, by their number.
     """
 
     KEPT = 15
     ENOUGH = 3
     EACH_ROW = 0.2  # of a pass of one row, for each further one: a guess, until it is measured
+    EACH_GUESS = 0.1  # of a drafter's
+    RENEWED = 400  # chains, after which passes of one row are measured anew: the machine may have become faster
 
     def __init__(self) -> None:
         self._seconds: dict[int, deque[float]] = {}
         self._measured: dict[int, float] = {}  # by rows: seconds
         self._known: dict[int, float] = {}  # by rows: the measured cost; empty until one row was measured
         self._costs: dict[int, float] = {}  # all that were asked for, since the last pass
+        self._chains: dict[int, deque[float]] = {}  # by the number of guesses: seconds
+        self._since_one = 0  # chains since the last pass of one row
+
+    @property
+    def know_one(self) -> bool:
+        """True if passes of one row were measured, and lately: only beside them it shows what a drafter gains."""
+        return 1 in self._measured
+
+    def note_chain(self, count: int, seconds: float) -> None:
+        """Note the seconds in which a drafter made so many guesses."""
+        self._chains.setdefault(count, deque(maxlen=self.KEPT)).append(seconds)
+        self._since_one += 1
+        if self._since_one >= self.RENEWED:
+            self._since_one = 0
+            self._measured.pop(1, None)
+            self._seconds.pop(1, None)
+
+    def of_chain(self, count: int) -> float:
+        """Return the cost of a drafter's guesses, as a multiple of a pass of one row."""
+        latest, one = self._chains.get(count, ()), self._measured.get(1, 0.0)
+        if len(latest) < self.ENOUGH or one <= 0:
+            return self.EACH_GUESS * count
+        return sorted(latest)[1] / one
 
     def note(self, rows: int, seconds: float) -> None:
         """Note the seconds of a pass, from the result before it to its own."""
         latest = self._seconds.setdefault(rows, deque(maxlen=self.KEPT))
+        if rows == 1:
+            self._since_one = 0
         latest.append(seconds)
         if len(latest) < self.ENOUGH:
             return

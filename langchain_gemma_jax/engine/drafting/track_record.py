@@ -27,6 +27,10 @@ class TrackRecord:
         """The factor for the odds of its next proposal."""
         return min(self.MOST, (self.WEIGHT * self._start + self._accepted) / (self.WEIGHT + self._expected))
 
+    def forget(self) -> None:
+        """Begin anew, without what was added."""
+        self._start, self._expected, self._accepted = 1.0, 0.0, 0.0
+
     def add(self, proposed: int, expected: float, accepted: int) -> None:
         """Add a draft: its tokens, how many it expected to be accepted, and how many were."""
         kept = (1 - 1 / self.MEMORY) ** proposed

@@ -27,6 +27,7 @@ WITHOUT_EFFECT = (  # prefixes of settings that no compiled program depends on
     "jax_array_garbage",
     "jax_compilation_cache",
     "jax_debug_log",
+    "jax_disable_jit",  # programs are compiled all the same
     "jax_dump",
     "jax_enable_compilation_cache",
     "jax_explain",

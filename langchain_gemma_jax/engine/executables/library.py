@@ -60,6 +60,8 @@ class Tally:
     costs: CompileCosts = field(default_factory=CompileCosts, repr=False)
     events: Events = field(default_factory=Events, repr=False)
     standstills: Standstills = field(default_factory=Standstills, repr=False)  # of who runs programs, for a program
+    making: int = 0  # programs that are being fetched or compiled now
+    waiting: int = 0  # those that wait for a thread of the background to begin
 
     def hit(self, saved: float) -> None:
         with self.lock:
@@ -69,6 +71,35 @@ class Tally:
     def miss(self) -> None:
         with self.lock:
             self.misses += 1
+
+    def reported(self) -> dict[str, Any]:
+        """Return the counts and the programs that are waited for, by their names in a ``Report``."""
+        stands = self.standstills.lasting()
+        return {
+            "cache_hits": self.hits,
+            "cache_misses": self.misses,
+            "cache_saved_s": self.seconds_saved,
+            "programs_making": self.making,
+            "programs_waiting": self.waiting,
+            "standstill_s": 0.0 if stands is None else stands.end - stands.began,
+            "standstill": "" if stands is None else stands.what,
+        }
+
+    def expects(self, more: int) -> None:
+        """Count programs that wait for a thread to begin; with -1, one that waits no more."""
+        with self.lock:
+            self.waiting += more
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Count a program that is being made, for the length of a ``with`` block."""
+        with self.lock:
+            self.making += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.making -= 1
 
 
 @dataclass(frozen=True)
@@ -163,6 +194,7 @@ class Library:
             for key in keys:
                 if key not in self._soon and not self.there(key):
                     self._soon.add(key)
+                    self._tally.expects(1)
                     self._background.submit(partial(self._make_soon, key))
 
     def make(self, key: ProgramKey) -> ReadyProgram:
@@ -175,7 +207,7 @@ class Library:
         try:
             if self._making is not None:
                 self._making(key)
-            with room_for_a_program():
+            with room_for_a_program(), self._tally.one_more(), jax.disable_jit(disable=False):
                 made = self._find(key)
         except BaseException as error:
             with self._lock:
@@ -183,7 +215,7 @@ class Library:
             mine.set_exception(error)
             raise
         self.workspace = max(self.workspace, _workspace(made.call))
-        self._tally.events.publish(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded))
+        self._tally.events.publish(ProgramMade(self._name, str(key[0]), made.seconds, made.loaded, key[1:]))
         if not made.loaded:
             self._tally.costs.add(self._family, str(key[0]), made.seconds)
         self._failed.discard(key)
@@ -191,6 +223,7 @@ class Library:
         return made
 
     def _make_soon(self, key: ProgramKey) -> ReadyProgram:
+        self._tally.expects(-1)
         try:
             return self.make(key)
         except Exception:

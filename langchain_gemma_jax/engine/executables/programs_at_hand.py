@@ -12,19 +12,41 @@ from collections.abc import Collection, Sequence
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.guards import Asks
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.base.program_key import ProgramKey
+from langchain_gemma_jax.engine.base.program_key import TAKE_ADAPTERS, ProgramKey, adapted, without_adapters
 from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables.library import Library
 
-_OF_A_CAPACITY = ("read", "step", "read_medium")  # programs whose key ends in the tokens that tables reach
+_OF_A_CAPACITY = ("read", "step", "draft", "read_medium")  # programs whose key ends in the tokens that tables reach
 
 
 class ProgramsAtHand:
     """The programs of one model that are ready to run. For the owner thread."""
 
-    def __init__(self, library: Library, ladders: Ladders, device: DeviceAccess, *, loops: bool) -> None:
+    def __init__(
+        self,
+        library: Library,
+        ladders: Ladders,
+        device: DeviceAccess,
+        *,
+        loops: bool,
+        stacked: tuple[int, int] | None = None,
+    ) -> None:
+        """``stacked``: the slots and the rank of adapters, for programs whose rows may have some."""
         self._library, self._ladders, self._device = library, ladders, device
         self._loops = loops  # a step with any rows picks its tokens itself
+        self._stacked = stacked
+
+    def with_adapters(self, stacked: tuple[int, int] | None) -> ProgramsAtHand:
+        """Return the programs whose rows may have adapters, in so many slots and of this rank. None: those without."""
+        if stacked == self._stacked:
+            return self
+        return ProgramsAtHand(self._library, self._ladders, self._device, loops=self._loops, stacked=stacked)
+
+    def key(self, *plain: str | int) -> ProgramKey:
+        """Return the key of the program to run in the place of the one without adapters."""
+        if self._stacked is None or plain[0] not in TAKE_ADAPTERS:
+            return plain
+        return adapted(plain, *self._stacked)
 
     def rows(self, count: int, capacity: int, alike: int) -> list[int]:
         """Return the rows of the steps that this number of requests can run in, the best first; at least one.
@@ -45,7 +67,22 @@ class ProgramsAtHand:
 
     def verifies(self, capacity: int) -> bool:
         """Return True if drafted tokens can be verified now. If not, the programs for it are being made."""
-        return self._want([("read", self._ladders.check, capacity), ("pick", self._ladders.picks)])
+        return self._want([self.key("read", self._ladders.check, capacity), ("pick", self._ladders.picks)])
+
+    def guesses(self, capacity: int, ran: Collection[int]) -> tuple[int, ...]:
+        """Return the numbers of guesses that a drafter can make now.
+
+        The two smallest are made first, and each larger one when the one below it has run: it may never pay.
+
+        Args:
+            capacity: the tokens that the request's table reaches.
+            ran: the numbers that have been asked for.
+        """
+        every = self._ladders.guesses
+        if not self._library.makes_later:
+            return every
+        wanted = every[: 2 + sum(count in ran for count in every[1:])]
+        return tuple(count for count in wanted if self._want([("draft", count, capacity)]))
 
     def chunks(self, capacity: int, count: int, best: Sequence[Chunk]) -> tuple[int, ...]:
         """Return the sizes of chunks in which to read ``count`` tokens.
@@ -55,9 +92,9 @@ class ProgramsAtHand:
         second, and compiling a program takes some seconds.
         """
         everything = self._ladders.chunks
-        if not self._library.makes_later or self._there([("read", best[0].size, capacity)]):
+        if not self._library.makes_later or self._there([self.key("read", best[0].size, capacity)]):
             return everything
-        there = tuple(size for size in everything if self._there([("read", size, capacity)]))
+        there = tuple(size for size in everything if self._there([self.key("read", size, capacity)]))
         if there:
             return there
         one = next((size for size in everything if size >= count), everything[-1])
@@ -89,15 +126,15 @@ class ProgramsAtHand:
         """
         waited: list[ProgramKey] = [
             ("empty",),
-            *media,
-            *(("read", size, capacity) for size in sorted(chunks)),
+            *(self.key(*each) for each in media),
+            *(self.key("read", size, capacity) for size in sorted(chunks)),
             ("pick", self._ladders.picks),
         ]
         if steps:
-            waited.append(("step", 1, capacity))
+            waited.append(self.key("step", 1, capacity))
         # Where few programs are enough, the next turn's are made during this one: a tool's result is a short chunk.
         soon = {*later, *(self._ladders.chunks if self._ladders.padding_is_free else ())} - chunks
-        keys = [*waited, *(("read", size, capacity) for size in sorted(soon))]
+        keys = [*waited, *(self.key("read", size, capacity) for size in sorted(soon))]
         missing = [key for key in keys if key not in self._device.seen]
         self._device.begins(request, missing, lambda: self._library.cold_cost(waited))
         if missing:
@@ -109,17 +146,17 @@ class ProgramsAtHand:
     def _as_elsewhere(self, capacity: int) -> list[ProgramKey]:
         """Return the programs that ran for other capacities, for this one, so that later turns do not wait for them."""
         seen = self._device.seen
-        ran = {key[:-1] for key in seen if key[0] in _OF_A_CAPACITY}
+        ran = {key[:-1] for key in seen if without_adapters(key)[0][0] in _OF_A_CAPACITY}
         keys: list[ProgramKey] = [(*key, capacity) for key in sorted(ran, key=str)]
         return [key for key in keys if key not in seen and key in self._device.bound]
 
     def _step(self, rows: int, capacity: int) -> list[ProgramKey]:
-        step: ProgramKey = ("step", rows, capacity)
+        step = self.key("step", rows, capacity)
         return [step] if rows == 1 or self._loops else [step, ("pick", rows)]
 
     def _to_compile(self, chunks: set[int], capacity: int) -> int:
         """Return the number of programs for these chunks that are neither ready nor on disk."""
-        return sum(not self._library.kept(("read", size, capacity)) for size in chunks)
+        return sum(not self._library.kept(self.key("read", size, capacity)) for size in chunks)
 
     def _there(self, keys: list[ProgramKey]) -> bool:
         return all(self._library.there(key) for key in keys)

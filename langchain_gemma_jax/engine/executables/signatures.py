@@ -13,13 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, PUT_ADAPTER, ProgramKey, without_adapters
 from langchain_gemma_jax.engine.device import page_pool
 from langchain_gemma_jax.engine.device.knobs import NUMBERS
 from langchain_gemma_jax.engine.device.page_pool import KvPool, Tables
 from langchain_gemma_jax.engine.device.programs import MAX_STOPS, PAGES_AT_ONCE, Programs, RowSettings, Shape
 from langchain_gemma_jax.engine.device.sampling import Picked
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
+from langchain_gemma_jax.models.seams.adapters import AdaptedParams, Stacks, stack_shapes
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
 from langchain_gemma_jax.models.seams.media_encoder import Tensor
 from langchain_gemma_jax.models.seams.placement import Placement
@@ -37,9 +38,20 @@ class Signatures:
             return self._spec(placement.shape_of(spec), spec.dtype, placement.sharding_of(spec))
 
         self.params: Any = map_specs(of, shape.architecture.abstract(shape.recipe))
+        self.drafter: Any = None if shape.drafter is None else map_specs(of, shape.drafter.abstract())
 
     def arguments(self, key: ProgramKey) -> tuple[Any, ...]:
         """Return a program's arguments: trees of ``ShapeDtypeStruct``."""
+        plain, stacked = without_adapters(key)
+        if plain[0] == PUT_ADAPTER:
+            return self._put_adapter(*(int(size) for size in plain[1:]))
+        if stacked is None:
+            return self._arguments(plain)
+        params, *others = self._arguments(plain)
+        rows = int(plain[1]) if plain[0] == "step" else 1
+        return AdaptedParams(params, self.stacks(*stacked), self._ints(rows)), *others
+
+    def _arguments(self, key: ProgramKey) -> tuple[Any, ...]:
         kind, *rest = key
         sizes = tuple(int(size) for size in rest)
         if kind in {*ENCODING, "read_medium"}:
@@ -53,6 +65,11 @@ class Signatures:
                 chunk, capacity = sizes
                 one = self._ints(1)
                 return self.params, self._ints(1, chunk), one, one, self._ints(), self._tables(1, capacity), self.pool
+            case "draft":
+                _, capacity = sizes
+                one, hidden = self._ints(1), self._spec((self._shape.picks, self._shape.architecture.width), "float32")
+                start = (one, one, hidden, self._ints())
+                return self.params, self.drafter, *start, self._tables(1, capacity), self.pool
             case "embed":
                 return self.params, self._ints(*sizes), self._ints(sizes[0])
             case "pick":
@@ -80,11 +97,13 @@ class Signatures:
 
     def result(self, key: ProgramKey) -> Any:
         """Return a tree with the structure of a program's result. Its leaves have no meaning."""
-        kind, *rest = key
+        kind, *rest = without_adapters(key)[0]
         sizes = tuple(int(size) for size in rest)
         match kind:
             case "empty" | "copy_pages" | "put_pages":
                 return self.pool
+            case _ if kind == PUT_ADAPTER:
+                return self.stacks(*sizes)
             case "take_pages":
                 return self._contents()
             case "read" | "read_medium":
@@ -95,13 +114,34 @@ class Signatures:
                 return 0
             case "pick":
                 return self._picked()
-            case "embed":
+            case "embed" | "draft":
                 return 0
             case "step":
                 rows, _ = sizes
                 first = self._picked() if rows == 1 or self._shape.loop_steps > 1 else 0
                 return first, 0, self.pool
         raise ValueError(f"expected a program's key, found {key!r}")
+
+    def _put_adapter(self, slots: int, rank: int) -> tuple[Any, ...]:
+        stacks = self.stacks(slots, rank)
+        one = jax.tree.map(lambda all_of: self._spec(all_of.shape[1:], all_of.dtype), stacks)
+        return stacks, self._ints(), one
+
+    def stacks(self, slots: int, rank: int) -> Stacks:
+        """Return the shapes of the adapters' stacks.
+
+        Raises:
+            TypeError: the architecture takes no adapters.
+        """
+        if (layers := self._shape.architecture.adapted_layers) is None:
+            raise TypeError(f"{type(self._shape.architecture).__name__} takes no adapters")
+        return [
+            {name: jax.tree.map(self._floats, stack, is_leaf=_is_shape) for name, stack in layer.items()}
+            for layer in stack_shapes(layers, slots, rank)
+        ]
+
+    def _floats(self, shape: tuple[int, ...]) -> Any:
+        return self._spec(shape, "float32")
 
     @cached_property
     def pool(self) -> KvPool:
@@ -166,6 +206,10 @@ class Signatures:
     def _spec(self, shape: tuple[int, ...], dtype: Any, where: jax.sharding.Sharding | None = None) -> Any:
         """Return the shape of an array, which is replicated on each device unless a sharding is given."""
         return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=where or self._whole)
+
+
+def _is_shape(node: object) -> bool:
+    return isinstance(node, tuple) and bool(node) and all(isinstance(size, int) for size in node)
 
 
 def lower(programs: Programs, signatures: Signatures, key: ProgramKey) -> jax.stages.Lowered:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from langchain_gemma_jax.engine.base.ladders import Ladders
-from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, ProgramKey
+from langchain_gemma_jax.engine.base.program_key import ENCODING, MOVING, PUT_ADAPTER, ProgramKey, without_adapters
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.executables.library import Library, ReadyProgram
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -19,7 +19,10 @@ from langchain_gemma_jax.errors import ClosedError
 from langchain_gemma_jax.models.hub.progress import is_wanted
 
 _ORDER = {
-    kind: number for number, kind in enumerate(("empty", "read", "pick", "step", *ENCODING, "read_medium", *MOVING))
+    kind: number
+    for number, kind in enumerate(
+        ("empty", "read", "pick", "step", "draft", *ENCODING, "read_medium", *MOVING, PUT_ADAPTER)
+    )
 }
 
 
@@ -56,8 +59,9 @@ def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int) -> li
             return 1  # behind a prompt, too
         return int(key[1]) if key[0] in {"pick", "step"} else 1
 
-    def order(key: ProgramKey) -> tuple[object, ...]:
-        return rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
+    def order(found: ProgramKey) -> tuple[object, ...]:
+        key, stacked = without_adapters(found)
+        return stacked is not None, rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
 
     known = (key for key in keys if all(size <= last for size in _capacities(key)))
     return sorted(known, key=order)
@@ -128,7 +132,8 @@ def warm(
 
 def _capacities(key: ProgramKey) -> tuple[int, ...]:
     """Return how far the tables in a program's key reach: its last size, if it has tables of rows."""
-    return (int(key[-1]),) if key[0] in {"read", "step", "read_medium"} else ()
+    kind = without_adapters(key)[0][0]
+    return (int(key[-1]),) if kind in {"read", "step", "draft", "read_medium"} else ()
 
 
 @contextmanager
@@ -136,7 +141,7 @@ def _bar(name: str, total: int, *, progress: bool | None) -> Iterator[Callable[[
     if not is_wanted(progress=progress):
         yield lambda: None
         return
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     with tqdm(desc=f"Compiling {name}", total=total, unit="program", file=sys.stderr) as bar:
         yield bar.update

@@ -87,16 +87,16 @@ class Admission:
         """End requests that were cancelled or whose deadline has passed."""
         now, scheduler = time.monotonic(), self._work.scheduler
         for request in [*scheduler.running, *scheduler.waiting]:
-            if request.cancelled.is_set():
-                self._endings.finish(request, CancelledRequestError("The request was cancelled."))
-            elif request.overdue(now):
+            if request.overdue(now):  # first: whoever waited until then has cancelled it, and it counts as too late
                 self._endings.finish(request, deadline_error(request, self._work.standstills))
+            elif request.cancelled.is_set():
+                self._endings.finish(request, CancelledRequestError("The request was cancelled."))
 
     def admit(self) -> None:
-        """Give waiting requests memory, in order, while there is some."""
+        """Give waiting requests memory, in order, while there is some. Those that nobody waits for come last."""
         scheduler = self._work.scheduler
-        for request in list(scheduler.waiting):
-            if not scheduler.has_room:
+        for request in sorted(scheduler.waiting, key=lambda each: each.asked.ahead):
+            if not scheduler.has_room and not self._make_way(request):
                 return
             if (runner := self._runner_for(request)) is None:
                 continue
@@ -105,24 +105,33 @@ class Admission:
             if will_be_shared(request, scheduler.running, reuse) or runner.kv_store.awaits(request, reuse):
                 continue
             try:
-                media = runner.media_are_there(request)
+                equipped = runner.media_are_there(request) and runner.rows.there(request)
             except Exception as error:  # noqa: BLE001  its encoders cannot be read
                 self._endings.finish(request, again(error))
                 continue
-            if media is False:
+            if equipped is False:
                 continue
             try:
-                taken = media is not None and runner.kv_store.take(request, reuse)
+                taken = equipped is not None and runner.kv_store.take(request, reuse)
             except Exception as error:  # noqa: BLE001
                 self._failures.drop_half_done(runner)
                 self._failures.fail(error, (request,))
                 return
             if taken:
                 self._start(request)
-            elif scheduler.running or self._waits_for_others(request):
+            elif self._make_way(request) or scheduler.running or self._waits_for_others(request):
                 return
             else:
                 self._endings.finish(request, too_large(runner, request, self._evictor.statuses()))
+
+    def _make_way(self, request: Request) -> bool:
+        """End the requests that are read ahead for one that needs their place. Return True if there was one."""
+        found = [other for other in self._work.scheduler.running if other.gives_way]
+        if request.asked.ahead:
+            return False
+        for other in found:
+            self._endings.finish(other, CancelledRequestError("What was read ahead made way for another request."))
+        return bool(found)
 
     def _waits_for_others(self, request: Request) -> bool:
         """Return True if memory may become free although no request runs.
@@ -187,5 +196,6 @@ def will_be_shared(request: Request, running: Iterable[Request], reuse: Reuse) -
         waits = common in reader.progress.marks  # it keeps waiting while the common part is being read
         if reader.held < common and (waits or common - reuse.length >= WORTH_WAITING):
             reader.progress.marks.add(common)
+            reader.progress.awaited = reader.progress.awaited or not asked.ahead
             return True
     return False

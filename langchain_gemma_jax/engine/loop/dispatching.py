@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langchain_gemma_jax.engine.base.events import PromptRead
 from langchain_gemma_jax.engine.loop.failures import Failures, too_large
 from langchain_gemma_jax.engine.loop.request_endings import RequestEndings
 from langchain_gemma_jax.engine.loop.results import Results
@@ -9,6 +10,7 @@ from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
 from langchain_gemma_jax.engine.residency.model_evictor import ModelEvictor
+from langchain_gemma_jax.engine.steps.in_flight import InFlight
 from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.engine.steps.scheduler import Read, Step, Verify, Work
 from langchain_gemma_jax.errors import GuardError
@@ -30,7 +32,7 @@ class Dispatching:
         runner.device.asked_by = tuple(request.asked for request in requests)
         try:
             if isinstance(work, Read):
-                flight = runner.read(work.request) if self._may_read(work.request, runner) else None
+                flight = self._read(work.request, runner)
             elif not self._prepare(work, runner):
                 return False  # something has changed: the next round schedules again
             elif isinstance(work, Verify):
@@ -45,6 +47,17 @@ class Dispatching:
             self._work.flights.append(flight)
         return flight is not None
 
+    def _read(self, request: Request, runner: Runner) -> InFlight | None:
+        """Read the next chunk of a request's context, if it can be read now, and tell those who listen."""
+        if not self._may_read(request, runner):
+            return None
+        before, asked, name = request.held, request.asked, getattr(request.asked.model, "name", "")
+        flight = runner.read(request)
+        if request.held > before:  # else a part of a picture was encoded
+            total = len(request.progress.context)
+            self._work.events.publish(PromptRead(asked.number, name, asked.scope, asked.app, request.held, total))
+        return flight
+
     def _share_step(self, requests: tuple[Request, ...], runner: Runner) -> tuple[tuple[Request, ...], int]:
         """Return the requests that share this step, and its rows; others come next. No requests: not in this round."""
         scheduler = self._work.scheduler
@@ -58,10 +71,18 @@ class Dispatching:
 
     def _may_read(self, request: Request, runner: Runner) -> bool:
         """Return True if a request's context can be read now. If not, it is prepared for a later round."""
+        if not self._is_equipped(request, runner):
+            return False
         if request.asked.prompt.media and runner.media_are_there(request) is not True:
             self._endings.start_again(request)  # its encoder has left memory since it began: it waits for it again
             return False
         return self._fits(request, runner)
+
+    def _is_equipped(self, request: Request, runner: Runner) -> bool:
+        """Return True if a request's adapter is on the device. Should it be lost, the request starts again."""
+        if (there := runner.rows.there(request)) is not True:
+            self._endings.start_again(request)
+        return there is True
 
     def _fits(self, request: Request, runner: Runner) -> bool:
         """Return True if a request has the pages that its next chunk is written to. If not, it is given them."""
@@ -84,6 +105,8 @@ class Dispatching:
             return False
         for request in requests:
             resident = request.on_device.resident
+            if not self._is_equipped(request, runner):
+                return False
             if resident is None or not self._may_begin(request, runner, resident):
                 return False
             more = len(request.progress.draft) if isinstance(work, Verify) else request.progress.issued
@@ -100,7 +123,7 @@ class Dispatching:
         """Return True if the guards allow a request that has nothing to read. Others are checked when they read."""
         if request.progress.watched:
             return True
-        key = ("step", 1, runner.ladders.capacity(len(resident.keys) + 1))
+        key = runner.rows.key((request,), "step", 1, runner.ladders.capacity(len(resident.keys) + 1))
         try:
             missing = [] if key in runner.device.seen else [key]
             runner.device.begins(request, missing, lambda: runner.library.cold_cost([key]))

@@ -56,7 +56,7 @@ class Failures:
         elif runner.library.distrust(error):
             self._begin_again(runner)
         else:
-            self.fail_all(error, requests)
+            self._fail_model(runner, error, requests)
 
     def _drop_lost(self, runner: Runner) -> None:
         """Drop all conversations of a model, whose pool went with a program that failed."""
@@ -113,29 +113,37 @@ class Failures:
         self._evictor.evict_idle("the device's memory was full", runner.device.placement)
         work.metrics.memory_retries += 1
 
+    def _fail_model(self, runner: Runner, error: Exception, others: tuple[Request, ...]) -> None:
+        """Handle an unexpected error of a model's program: its requests end. Those of other models go on."""
+        concerned = self._running_in(runner) | set(others)
+        self._drop_flights(concerned)
+        self._end(sorted(concerned, key=lambda request: request.asked.number), error, "every request of its model")
+        _forget_feeds([runner])
+        runner.kv_store.held.clear()
+        self._evictor.publish_changes()
+
     def fail_all(self, error: Exception, others: tuple[Request, ...] = ()) -> None:
-        """Handle an unexpected error: every request in flight ends, and all conversations are dropped."""
+        """Handle an unexpected error of the loop: every request in flight ends, and all conversations are dropped."""
         work = self._work
         work.raised.append(error)
-        ended = [*work.scheduler.running, *others]
-        may_show = has_no_user_text(error) or not concerns_several_tenants(ended)
-        shown = f"{type(error).__name__}: {error}" if may_show else named(error)
-        failure = DeviceFailedError(f"A device call failed and every request in flight was ended: {shown}")
-        failure.__cause__ = error if may_show else None
         work.flights.clear()
-        for request in ended:
-            self._endings.finish(request, failure)
+        self._end([*work.scheduler.running, *others], error, "every request")
         self.forget_feeds()
         for runner in work.models.runners.values():
             runner.kv_store.held.clear()
         self._evictor.publish_changes()
 
+    def _end(self, requests: list[Request], error: Exception, whose: str) -> None:
+        may_show = has_no_user_text(error) or not concerns_several_tenants(requests)
+        shown = f"{type(error).__name__}: {error}" if may_show else named(error)
+        failure = DeviceFailedError(f"A device call failed and {whose} in flight was ended: {shown}")
+        failure.__cause__ = error if may_show else None
+        for request in requests:
+            self._endings.finish(request, failure)
+
     def forget_feeds(self) -> None:
         """Drop what runners kept on the device for the next step."""
-        for runner in self._work.models.runners.values():
-            runner.forget_feed()
-            if runner.media is not None:
-                runner.media.forget()
+        _forget_feeds(self._work.models.runners.values())
 
     def give_up_everything(self) -> None:
         """Drop all work and models, because the thread ends."""
@@ -143,6 +151,13 @@ class Failures:
         self._work.scheduler.waiting.clear()
         self._work.flights.clear()
         self._evictor.end()
+
+
+def _forget_feeds(runners: Iterable[Runner]) -> None:
+    for runner in runners:
+        runner.forget_feed()
+        if runner.media is not None:
+            runner.media.forget()
 
 
 def full_twice(error: Exception, request: Request, holders: tuple[ModelStatus, ...]) -> DeviceMemoryError:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from queue import Empty
 from typing import Protocol, TypeVar
 
+import jax
+
 from langchain_gemma_jax.ancestry import ancestry
 from langchain_gemma_jax.engine.base.events import Events
 from langchain_gemma_jax.engine.base.metrics import Metrics
@@ -106,6 +108,11 @@ class Owner:
     def queued(self) -> int:
         """The number of requests that wait to be begun."""
         return self._work.inbox.queued
+
+    @property
+    def waiting_to_begin(self) -> tuple[Request, ...]:
+        """The requests that wait to be begun."""
+        return self._work.inbox.waiting
 
     @property
     def oldest_wait_s(self) -> float:
@@ -215,28 +222,33 @@ class Owner:
     # The loop.
 
     def _live(self) -> None:
-        error: BaseException | None = None
-        work, metrics = self._work, self._work.metrics
-        try:
-            self.compiles.watch_this_thread()
-            while self._receive():
-                began, busy = time.perf_counter(), metrics.device_s + metrics.dispatch_s
-                try:
-                    self._round()
-                except Exception as problem:  # noqa: BLE001  nobody may wait for ever because of a mistake in here
-                    self._failures.fail_all(problem, tuple(work.scheduler.waiting))
-                while work.raised:
-                    clear_frames(work.raised.pop())
-                metrics.host_s += time.perf_counter() - began - (metrics.device_s + metrics.dispatch_s - busy)
-        except BaseException as problem:  # noqa: BLE001  Python would write all that it says to where anybody reads it
-            error = problem
-        finally:
-            self._end_all(error)
-            self.compiles.leave_this_thread()
-            self.background.close(0)
-            # Else the process may end while one of them is inside XLA.
-            if not self.background.busy and not self._host.loads_run:
-                atexit.unregister(self._end_with_process)
+        with jax.disable_jit(disable=False):  # which somebody may set to look into functions of their own
+            error: BaseException | None = None
+            work, metrics = self._work, self._work.metrics
+            try:
+                self.compiles.watch_this_thread()
+                while self._receive():
+                    began, busy = time.perf_counter(), metrics.device_s + metrics.dispatch_s
+                    idle, stood = (not work.flights, metrics.dispatches), self.standstills.seconds
+                    try:
+                        self._round()
+                    except Exception as problem:  # noqa: BLE001  nobody may wait for ever because of a mistake in here
+                        self._failures.fail_all(problem, tuple(work.scheduler.waiting))
+                    while work.raised:
+                        clear_frames(work.raised.pop())
+                    took = time.perf_counter() - began
+                    metrics.host_s += took - (metrics.device_s + metrics.dispatch_s - busy)
+                    if idle != (True, metrics.dispatches):  # something ran, or was handed over
+                        metrics.busy_s += took - (self.standstills.seconds - stood)
+            except BaseException as problem:  # noqa: BLE001  Python would write all that it says to where anybody reads it
+                error = problem
+            finally:
+                self._end_all(error)
+                self.compiles.leave_this_thread()
+                self.background.close(0)
+                # Else the process may end while one of them is inside XLA.
+                if not self.background.busy and not self._host.loads_run:
+                    atexit.unregister(self._end_with_process)
 
     def _round(self) -> None:
         """Run one round: schedule, run, postprocess."""

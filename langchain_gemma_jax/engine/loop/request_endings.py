@@ -8,6 +8,7 @@ from langchain_gemma_jax.engine.host.error_copies import again
 from langchain_gemma_jax.engine.loop.work_in_hand import WorkInHand
 from langchain_gemma_jax.engine.requests.request import Completion, OnDevice, Request, Stage
 from langchain_gemma_jax.engine.residency.known_models import KnownModel
+from langchain_gemma_jax.engine.steps.runner import Runner
 from langchain_gemma_jax.errors import DeviceFailedError
 
 WORTH_MEASURING = 16  # tokens of a prompt: with fewer, the time per token is too uncertain
@@ -25,7 +26,7 @@ class RequestEndings:
         if request not in work.scheduler:
             return
         if (runner := work.models.runners.get(request.asked.model)) is not None:
-            runner.kv_store.release(request)
+            _release(runner, request)
             runner.device.answered |= isinstance(outcome, Completion)
         work.scheduler.remove(request)
         if isinstance(outcome, Completion):
@@ -62,10 +63,10 @@ class RequestEndings:
 
     def start_again(self, request: Request) -> None:
         """Release a running request's memory, and make it the next to be admitted."""
-        self._work.runner_of(request).kv_store.release(request)
+        _release(self._work.runner_of(request), request)
         request.begin_epoch()
         request.progress.stages.become(Stage.QUEUED)
-        request.progress.draft = ()
+        request.progress.draft, request.progress.wants_state = (), False
         self._work.scheduler.put_back(request)
 
     def _keep_answer(self, request: Request, done: Completion) -> None:
@@ -79,3 +80,8 @@ class RequestEndings:
         known, read = self._work.models.known.get(request.asked.model), done.prompt_tokens - done.reused_tokens
         if known is not None and read >= WORTH_MEASURING and done.ids:
             known.host_store.read.add(done.timings.prefill_s, read)
+
+
+def _release(runner: Runner, request: Request) -> None:
+    runner.kv_store.release(request)
+    runner.rows.release(request)

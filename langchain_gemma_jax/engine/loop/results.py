@@ -11,6 +11,7 @@ from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.engine.steps.postprocess import End
 from langchain_gemma_jax.engine.steps.runner import Runner
+from langchain_gemma_jax.engine.steps.scheduler import Scheduler
 from langchain_gemma_jax.engine.steps.taken import Taken, take
 
 
@@ -53,6 +54,7 @@ class Results:
         request = taken.request
         self._count(taken)
         if taken.broken:  # a NaN spreads even from masked positions
+            self._work.metrics.nan_scores += 1
             self._endings.drop_kv(request)
         else:
             runner.learn(request)
@@ -64,7 +66,10 @@ class Results:
         else:
             if taken.more:
                 runner.draw_again(request)
-            postprocess.draft(request)
+            alike = self._work.scheduler.alike(request)
+            # With more requests, drafts are not checked: guesses would be for nothing.
+            chain = None if runner.chains is None or alike > Scheduler.DRAFT_WITH else runner.chains.of(request)
+            postprocess.draft(request, chain, alike)
 
     def _count(self, taken: Taken) -> None:
         """Count the tokens that a request took, and the accepted ones of its draft."""

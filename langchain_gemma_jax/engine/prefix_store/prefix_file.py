@@ -1,6 +1,6 @@
 """A prefix file: a model's keys and values of the first tokens of a context, with digests.
 
-    magic (8 bytes) | length of the header (4) | header (JSON) | SHA-256 of all that (32) | blocks, one after the other
+    magic (8 bytes) | length of the header (4) | header (JSON) | proof of all that (32) | blocks, one after the other
 
 A block is one array. The header has the digest of each, so flipped bits and truncated files are detected, and a part
 can be read without the rest. The file has no tokens and no scope, only digests of them: a *mark* names a length that
@@ -9,7 +9,7 @@ can be continued from, by the digest of model, scope and all tokens up to there 
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from langchain_gemma_jax.engine.prefix_store.sealing import Sealing
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES, numpy_dtype
 from langchain_gemma_jax.private.folder import DamagedError
 
-MAGIC = b"GJXPRE2\n"
+MAGIC = b"GJXPRE4\n"
 HEAD = 2**16  # bytes at the beginning of a file, enough for most headers
 LARGEST_HEADER = 2**24
 _START = len(MAGIC) + 4
@@ -46,10 +46,11 @@ class PrefixHeader:
     label: str  # for people
     seconds: float  # to read a token on the machine that wrote it
     tokens: int  # slots of the global layers
-    dtype: str
+    dtype: str  # of the blocks
     marks: tuple[Mark, ...]
     shapes: tuple[tuple[int, ...], ...]  # of the blocks: the global layers' keys and values, then each state's
     globals: int  # the number of the global layers' blocks
+    global_dtype: str = ""  # of these, if it is another one
     proofs: tuple[bytes, ...] = ()
     salt: bytes = b""
     digest: bytes = b""  # of the header itself, if it was read from a file
@@ -64,10 +65,13 @@ class PrefixHeader:
         first = self.globals + mark.ring * each
         return range(first, first + each)
 
+    def dtype_of(self, block: int) -> np.dtype[np.generic]:
+        """Return the dtype of a block."""
+        return numpy_dtype(self.global_dtype if self.global_dtype and block < self.globals else self.dtype)
+
     def nbytes(self, blocks: Sequence[int]) -> int:
         """Return the bytes of some blocks' arrays."""
-        item = numpy_dtype(self.dtype).itemsize
-        return sum(prod(self.shapes[index]) * item for index in blocks)
+        return sum(prod(self.shapes[index]) * self.dtype_of(index).itemsize for index in blocks)
 
 
 def packed(
@@ -86,13 +90,14 @@ def packed(
             "marks": [[mark.digest.hex(), mark.length, mark.ring] for mark in header.marks],
             "shapes": header.shapes,
             "globals": header.globals,
+            "global_dtype": header.global_dtype,
             "proofs": [sealing.proof(block).hex() for block in raw],
             "salt": salt.hex(),
         },
         separators=(",", ":"),
     ).encode()
     head = MAGIC + len(text).to_bytes(4, "big") + text
-    digest = hashlib.sha256(head).digest()
+    digest = sealing.head(head)
     return [head, digest, *(sealing.seal(block, index, salt, digest) for index, block in enumerate(raw))]
 
 
@@ -110,15 +115,18 @@ def header_bytes(data: bytes | memoryview) -> int:
     return _START + length + _DIGEST
 
 
-def read_header(data: bytes | memoryview) -> PrefixHeader:
+def read_header(data: bytes | memoryview, sealing: Sealing | None) -> PrefixHeader:
     """Return the header in the first bytes of a file.
+
+    ``sealing`` proves it. None: it is only shown to people, who may not have the key.
 
     Raises:
         DamagedError: the bytes differ from what was written.
     """
     size = header_bytes(data)
-    digest = hashlib.sha256(memoryview(data)[: size - _DIGEST]).digest()
-    if len(data) < size or data[size - _DIGEST : size] != digest:
+    digest = bytes(data[size - _DIGEST : size])
+    proven = sealing is None or hmac.compare_digest(sealing.head(memoryview(data)[: size - _DIGEST]), digest)
+    if len(data) < size or not proven:
         raise DamagedError("the digest of its header does not match")
     try:
         said = json.loads(bytes(data[_START : size - _DIGEST]))
@@ -134,6 +142,7 @@ def read_header(data: bytes | memoryview) -> PrefixHeader:
             ),
             shapes=tuple(tuple(int(size) for size in shape) for shape in said["shapes"]),
             globals=int(said["globals"]),
+            global_dtype=str(said["global_dtype"]),
             proofs=tuple(bytes.fromhex(proof) for proof in said["proofs"]),
             salt=bytes.fromhex(said["salt"]),
             digest=digest,
@@ -142,7 +151,8 @@ def read_header(data: bytes | memoryview) -> PrefixHeader:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedError("its header cannot be read") from error
     negative = any(size < 0 for shape in header.shapes for size in shape)
-    if header.dtype not in ITEM_BYTES or len(header.proofs) != len(header.shapes) or negative:
+    known = header.dtype in {*ITEM_BYTES, "int32"} and header.global_dtype in {"", "int8"}
+    if not known or len(header.proofs) != len(header.shapes) or negative:
         raise DamagedError("its header contradicts itself")
     return header
 
@@ -159,7 +169,7 @@ def places(header: PrefixHeader, sealing: Sealing) -> list[tuple[int, int]]:
 
 def block_array(header: PrefixHeader, index: int, block: memoryview) -> npt.NDArray[np.generic]:
     """Return the array of a block."""
-    return np.frombuffer(block, numpy_dtype(header.dtype)).reshape(header.shapes[index])
+    return np.frombuffer(block, header.dtype_of(index)).reshape(header.shapes[index])
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> memoryview:

@@ -1,4 +1,4 @@
-"""The folder of prefix files, which all processes of a user share: written whole, within a budget, read with care.
+"""The folder of prefix files, which all processes of a user share, or all machines: written whole, read with care.
 
 Nothing here raises because of what is on the disk, or is not: a store that cannot be used is an empty one, and
 ``PrefixStoreWarning`` says so once.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -30,9 +32,12 @@ from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.private.file_locks import give_back, take
 from langchain_gemma_jax.private.folder import DamagedError, Folder
 from langchain_gemma_jax.private.kept_files import CLAIM, KeptFiles, Wording, evict, remove_unheld
-from langchain_gemma_jax.private.writing import write_whole
+from langchain_gemma_jax.private.writing import TEMPORARY, write_unlocked, write_whole
 
 PATIENCE: Final = 5.0  # seconds that a writer waits for its turn
+LOOK_SECONDS: Final = 5.0  # after which a shared folder is listed again
+COLLECT_SECONDS: Final = 60.0  # between two collections of a process
+ABANDONED_SECONDS: Final = 3600.0  # after which a file that is still being written is taken for a dead writer's
 _WRITING: Final = f"writing{CLAIM}"
 
 
@@ -52,6 +57,11 @@ _WORDING: Final = Wording(
     warn_visible=partial(warn_once, topic="others may look at prefixes", category=PrefixStoreWarning),
 )
 
+_SHARED: Final = replace(
+    _WORDING, remedy="prefix_folder names another folder, and configure(prefix_folder=None) shares none."
+)
+_QUIET: Final = replace(_WORDING, warn=lambda _: None, warn_visible=lambda _: None)
+
 
 @dataclass(frozen=True)
 class PrefixCounts:
@@ -68,15 +78,34 @@ class PrefixCounts:
     """Files that were damaged or not ours. Each was deleted."""
     prefixes_evicted: int = 0
     """Files that were deleted to keep the budget."""
+    prefixes_from_peers: int = 0
+    """The number of those read that came from another replica."""
+    prefix_bytes_offered: int = 0
+    """Bytes that other replicas took from here."""
+
+
+def _files(path: Path, words: Wording, *, shared: bool = False) -> KeptFiles[PrefixCounts]:
+    return KeptFiles(path, words, PrefixCounts(), rejected="prefixes_rejected", shared=shared)
 
 
 class PrefixFolder:
     """Prefix files in a folder of their own. Making one touches nothing; any thread may use it."""
 
-    def __init__(self, folder: Path, cap: int) -> None:
-        """``cap`` bounds the bytes of all files together. The least recently used ones are deleted first."""
-        self.path, self.cap = folder, cap
-        self.files = KeptFiles(folder, _WORDING, PrefixCounts(), rejected="prefixes_rejected")
+    def __init__(self, folder: Path, cap: int | None, private: Path | None = None) -> None:
+        """Take a folder of this user's, or one that many machines mount.
+
+        Args:
+            folder: the folder.
+            cap: bounds the bytes of all files together. The least recently used ones are deleted first. None, for a
+                shared folder: another process does that.
+            private: makes the folder a shared one. What only this machine may be asked about is in this one instead.
+        """
+        self.path, self.cap, self.shared = folder, cap, private is not None
+        self.files = _files(folder, _SHARED if self.shared else _WORDING, shared=self.shared)
+        # Whoever could change the digests of models could make one model read what another one wrote. Where this
+        # machine has no place for them, as with a cache that is mounted read-only, each process computes them.
+        self._digests = self.files if private is None else _files(private, _QUIET)
+        self._collected_at: float | None = None
 
     @property
     def counts(self) -> PrefixCounts:
@@ -90,10 +119,16 @@ class PrefixFolder:
     # Look.
 
     def changed_at(self) -> int:
-        """Return a number that is another one when files came or went; 0 if there is no folder."""
+        """Return a number that is another one when files came or went; 0 if there is no folder.
+
+        Of a shared folder it is another one every few seconds too: not every network tells when a folder changes.
+        """
         folder = self.files.folder()
         try:
-            return 0 if folder is None else os.fstat(folder.fd).st_mtime_ns
+            if folder is None:
+                return 0
+            looked = int(time.monotonic() / LOOK_SECONDS) if self.shared else 0
+            return os.fstat(folder.fd).st_mtime_ns + looked
         except OSError:
             return 0
 
@@ -101,7 +136,9 @@ class PrefixFolder:
         """Return the names of all prefix files."""
         folder = self.files.folder()
         try:
-            return [] if folder is None else [name for name in folder.names() if name.endswith(PREFIX)]
+            refused = self.files.refused
+            names = [] if folder is None else folder.names()
+            return [name for name in names if name.endswith(PREFIX) and name not in refused]
         except OSError as error:
             _warn(f"Prefixes in {self.path} cannot be listed: {error}.")
             return []
@@ -118,13 +155,16 @@ class PrefixFolder:
 
     def digest_of(self, files: Unchanged, *, thoroughly: bool) -> str | None:
         """Return a digest of a model's files, as ``model_digest`` has it."""
-        return model_digest(files, self.files.folder(), thoroughly=thoroughly)
+        return model_digest(files, self._digests.folder(), thoroughly=thoroughly)
 
     # Read.
 
-    def header(self, name: str) -> PrefixHeader | None:
-        """Return the header of a file, proven. None: there is no such file; a damaged one is deleted."""
-        return self.files.read(name, lambda folder: _header(folder, name))
+    def header(self, name: str, sealing: Sealing | None) -> PrefixHeader | None:
+        """Return the header of a file, proven. None: there is no such file; a damaged one is deleted.
+
+        Without a ``sealing`` it is not proven: that is for people who look.
+        """
+        return self.files.read(name, lambda folder: _header(folder, name, sealing))
 
     def blocks(
         self, name: str, wanted: Sequence[int], header: PrefixHeader, sealing: Sealing
@@ -142,14 +182,34 @@ class PrefixFolder:
             self.files.mark_used(name)
         return blocks
 
+    def raw_header(self, name: str) -> bytes | None:
+        """Return the bytes of a file's header, not proven. None: there is no such file."""
+        return self.files.read(name, lambda folder: _raw_header(folder, name))
+
+    def raw(self, name: str, at: int, size: int) -> bytes | None:
+        """Return some bytes of a file, not proven. None: there is no such file, or it has no such bytes."""
+        folder = self.files.folder()
+        if folder is None:
+            return None
+        try:
+            fd, there = folder.open_to_read(name)
+            try:
+                return bytes(_exactly(fd, at, size)) if at + size <= there else None
+            finally:
+                os.close(fd)
+        except (OSError, DamagedError):
+            return None
+
     # Write.
 
     def write(self, name: str, parts: Sequence[bytes | memoryview]) -> bool:
-        """Keep a file, whole or not at all, and the budget. Return True if it was written."""
+        """Keep a file, whole or not at all, and the budget. Return True if it is there."""
         size = sum(len(part) for part in parts)
         folder = self.files.to_write()
-        if folder is None or size > self.cap:
+        if folder is None or (self.cap is not None and size > self.cap):
             return False
+        if self.shared or self.cap is None:
+            return self._share(folder, name, parts, size)
         with self.files.writing():
             # One at a time, of all processes: else each would find room for its own alone.
             hold = take(folder, _WRITING, PATIENCE)
@@ -164,16 +224,36 @@ class PrefixFolder:
             return True
         return False
 
+    def _share(self, folder: Folder, name: str, parts: Sequence[bytes | memoryview], size: int) -> bool:
+        """Keep a file where other machines look, unless one of them was faster."""
+        with self.files.writing():
+            facts = self.files.facts(name)
+            if facts is None or facts.st_size != size or name in self.files.refused:
+                write_unlocked(folder, name, *parts)
+                self.files.accept(name)
+                self.files.count(prefixes_written=1, prefix_bytes_written=size)
+            if self.cap is not None:
+                now = time.monotonic()
+                if self._collected_at is None or now - self._collected_at > COLLECT_SECONDS:
+                    self._collected_at = now
+                    self.files.count(prefixes_evicted=collect(folder, self.cap))
+            return True
+        return False
+
     def clear(self) -> int:
         """Delete everything but what other processes are writing. Return the number of prefixes."""
         return self.files.clear(PREFIX)
 
 
-def _header(folder: Folder, name: str) -> PrefixHeader:
+def _header(folder: Folder, name: str, sealing: Sealing | None) -> PrefixHeader:
+    return read_header(_raw_header(folder, name), sealing)
+
+
+def _raw_header(folder: Folder, name: str) -> bytes:
     data = folder.read_head(name, HEAD)
     if (size := header_bytes(data)) > len(data):
         data = folder.read_head(name, min(size, LARGEST_HEADER))
-    return read_header(data)
+    return data[:size]
 
 
 def _blocks(
@@ -181,7 +261,7 @@ def _blocks(
 ) -> list[memoryview]:
     fd, size = folder.open_to_read(name)
     try:
-        if read_header(_exactly(fd, 0, header.size)).digest != header.digest:
+        if read_header(_exactly(fd, 0, header.size), sealing).digest != header.digest:
             raise FileNotFoundError  # it was replaced: whoever looks again finds the new one
         where = places(header, sealing)
         end = sum(where[-1]) if where else header.size
@@ -216,6 +296,21 @@ def _facts(folder: Folder) -> dict[str, os.stat_result]:
             except FileNotFoundError:  # another process deleted it just now
                 continue
     return found
+
+
+def collect(folder: Folder, cap: int) -> int:
+    """Delete the least recently used files of a shared folder beyond ``cap`` bytes. Return their number.
+
+    What writers left that died is deleted when it is old. Two that collect at once delete the same files.
+    """
+    now = time.time()
+    for name in folder.names():
+        if name.endswith(TEMPORARY):
+            with suppress(FileNotFoundError):
+                if now - folder.stat(name).st_mtime > ABANDONED_SECONDS:
+                    folder.remove(name)
+    files = _facts(folder)
+    return len(evict(folder, files, sum(facts.st_size for facts in files.values()) - cap))
 
 
 def _make_room(folder: Folder, most: int, replaced: str) -> int:

@@ -6,7 +6,7 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Iterator
 
-FORMAT = "prefixes 1"  # to be changed when the meaning of a file's content changes
+FORMAT = "prefixes 3"  # to be changed when the meaning of a file's content changes
 _DIGEST = 32
 
 
@@ -26,6 +26,9 @@ class PrefixNames:
     def __init__(self, family: str, secret: bytes = b"") -> None:
         """``secret``: a key that is needed to compute these names."""
         self.family, self._secret = family, secret[: hashlib.blake2b.MAX_KEY_SIZE]
+        own = hashlib.blake2b(family.encode(), key=self._secret, digest_size=8).hexdigest() if secret else family[:16]
+        self.family_part = f"{own}-"
+        """The beginning of these prefixes' file names. Another key gives another one."""
 
     def digests(self, scope: str, keys: array[int], lengths: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Yield each length with the name of that number of first keys. Lengths ascend, up to the number of keys."""
@@ -48,10 +51,10 @@ class PrefixNames:
         """Return the file name of the prefix whose longest mark has this digest."""
         return f"{self.family_part}{digest.hex()[:40]}{PREFIX}"
 
-    @property
-    def family_part(self) -> str:
-        """The beginning of these prefixes' file names."""
-        return f"{self.family[:16]}-"
+    def answers_file(self, scope: str) -> str:
+        """Return the file name of a scope's past answers."""
+        digest = self.digest(scope, array("q"), 0)
+        return f"answers-{digest.hex()[:40]}{PREFIX}"
 
 
 PREFIX = ".prefix"

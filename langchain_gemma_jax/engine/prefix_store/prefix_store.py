@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixCounts, PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_names import PrefixNames, family_name
+from langchain_gemma_jax.engine.prefix_store.prefix_offers import PrefixOffers
+from langchain_gemma_jax.engine.prefix_store.prefix_peers import OfferedPrefixes, Peers
 from langchain_gemma_jax.engine.prefix_store.sealing import Digests, Sealing
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
@@ -37,6 +39,7 @@ class ModelPrefixes:
     """The prefixes of one model on disk, once they have been listed."""
 
     prefixes: StoredPrefixes | None = None
+    offered: OfferedPrefixes | None = None  # by other replicas
     never: bool = False  # its files have changed, so the model cannot be identified
     first_look: Future[None] = field(default_factory=Future)  # done soon. Computing a model's digest takes longer
 
@@ -44,16 +47,35 @@ class ModelPrefixes:
 class PrefixStore:
     """An engine's prefixes on disk, with the threads for them."""
 
-    def __init__(self, folder: Path, cap: int, reader: Worker, writer: Worker, sealing: Sealing | None = None) -> None:
-        self.folder = PrefixFolder(folder, cap)
+    def __init__(
+        self,
+        folder: PrefixFolder,
+        reader: Worker,
+        writer: Worker,
+        sealing: Sealing | None = None,
+        peers: Sequence[str] | None = None,
+    ) -> None:
+        """``peers``: the addresses of other replicas, which are asked for theirs. None: there are none.
+
+        With peers, even an empty list of them, this process's own prefixes are offered too.
+        """
+        self.folder = folder
         self.reader, self.writer = reader, writer
-        self._sealing: Sealing = Digests() if sealing is None else sealing
+        self.sealing: Sealing = Digests() if sealing is None else sealing
+        me = secrets.token_hex(8)
+        self._peers = Peers(peers, self.sealing, me) if peers else None
+        self.offers = None if peers is None else PrefixOffers(folder, self.sealing.peer_token, me)
         self._waiting, self._lock = 0, threading.Lock()
         atexit.register(self.close, EXIT_SECONDS)
 
     @property
     def counts(self) -> PrefixCounts:
         return self.folder.counts
+
+    @property
+    def keeps_answers(self) -> bool:
+        """True if past answers are kept too: they are tokens, so only encrypted, and for this machine alone."""
+        return bool(self.sealing.secret) and not self.folder.shared
 
     def of(self, files: Unchanged, programs: Callable[[], str]) -> ModelPrefixes:
         """Begin to list one model's prefixes.
@@ -68,9 +90,11 @@ class PrefixStore:
             try:
                 known = self.folder.digest_of(files, thoroughly=thoroughly)
                 if known is not None:
-                    names = PrefixNames(family_name(known, programs()), self._sealing.secret)
-                    prefixes = StoredPrefixes(names, self.folder, self._sealing)
+                    names = PrefixNames(family_name(known, programs()), self.sealing.secret)
+                    prefixes = StoredPrefixes(names, self.folder, self.sealing)
                     prefixes.refresh()
+                    if self._peers is not None:
+                        found.offered = OfferedPrefixes(names, self._peers)
                     found.prefixes = prefixes
                 elif thoroughly:
                     found.never = True

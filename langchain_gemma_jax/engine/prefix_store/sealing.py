@@ -18,6 +18,8 @@ class Sealing(Protocol):
 
     secret: bytes
     """The key for the names of prefixes, so that others cannot test what they name. Empty: there is no key."""
+    peer_token: str
+    """The word by which replicas with the same key know each other; empty: there is no key."""
     growth: int
     """The number of bytes by which a block is longer on disk."""
 
@@ -33,6 +35,10 @@ class Sealing(Protocol):
         """Return the digest of a block for the header; empty if the block can be verified by itself."""
         ...
 
+    def head(self, header: bytes | memoryview) -> bytes:
+        """Return the 32 bytes that prove a header. With a key, nobody can make them who does not have it."""
+        ...
+
     def unseal(self, stored: memoryview, index: int, salt: bytes, header: bytes, proof: bytes) -> memoryview:
         """Return the original block, verified.
 
@@ -45,7 +51,7 @@ class Sealing(Protocol):
 class Digests:
     """Plain blocks, each with its SHA-256 in the header. This detects faults of disks and killed processes."""
 
-    secret, growth = b"", 0
+    secret, peer_token, growth = b"", "", 0
 
     def salt(self) -> bytes:
         return b""
@@ -55,6 +61,9 @@ class Digests:
 
     def proof(self, block: memoryview) -> bytes:
         return hashlib.sha256(block).digest()
+
+    def head(self, header: bytes | memoryview) -> bytes:
+        return hashlib.sha256(header).digest()
 
     def unseal(self, stored: memoryview, index: int, salt: bytes, header: bytes, proof: bytes) -> memoryview:
         if salt or hashlib.sha256(stored).digest() != proof:
@@ -90,6 +99,8 @@ class Encrypted:
         self._refusal: type[Exception] = InvalidTag
         self._key = key
         self.secret = _derived(key, b"names")
+        self._heads = _derived(key, b"heads")
+        self.peer_token = _derived(key, b"peers").hex()
 
     def salt(self) -> bytes:
         return os.urandom(SALT_BYTES)
@@ -100,6 +111,9 @@ class Encrypted:
 
     def proof(self, block: memoryview) -> bytes:  # noqa: ARG002  its tag does that
         return b""
+
+    def head(self, header: bytes | memoryview) -> bytes:
+        return hmac.new(self._heads, header, hashlib.sha256).digest()
 
     def unseal(self, stored: memoryview, index: int, salt: bytes, header: bytes, proof: bytes) -> memoryview:  # noqa: ARG002
         try:

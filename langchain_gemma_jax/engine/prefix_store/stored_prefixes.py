@@ -28,10 +28,20 @@ class StoredPrefix:
     mark: Mark
 
     @property
+    def blocks(self) -> list[int]:
+        """The numbers of its blocks: the global layers', then those of its state of the local ones."""
+        return [*range(self.header.globals), *self.header.blocks_of(self.mark)]
+
+    @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        header = self.header
-        return header.nbytes([*range(header.globals), *header.blocks_of(self.mark)])
+        return self.header.nbytes(self.blocks)
+
+    def arrays(self, blocks: Sequence[memoryview], seconds: float) -> PrefixArrays:
+        """Return its arrays. ``blocks``: those of ``self.blocks``, verified; ``seconds``: for which they were read."""
+        found = [block_array(self.header, index, block) for index, block in zip(self.blocks, blocks, strict=True)]
+        globals_ = self.header.globals
+        return PrefixArrays(self, tuple(found[:globals_]), tuple(found[globals_:]), seconds)
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class StoredPrefixes:
             for name in gone:
                 self._drop(name)
             for name in new:
-                if (header := self._folder.header(name)) is not None:
+                if (header := self._folder.header(name, self._sealing)) is not None:
                     self._add(name, header)
             self._seen_at = seen_at
 
@@ -103,16 +113,11 @@ class StoredPrefixes:
     def read(self, stored: StoredPrefix) -> PrefixArrays | None:
         """Return the arrays of a prefix, verified. None: it is gone, or it was damaged and has been deleted."""
         began = time.perf_counter()
-        header = stored.header
-        rings = header.blocks_of(stored.mark)
-        wanted = [*range(header.globals), *rings]
-        blocks = self._folder.blocks(stored.file, wanted, header, self._sealing)
+        blocks = self._folder.blocks(stored.file, stored.blocks, stored.header, self._sealing)
         if blocks is None:
             self._drop(stored.file)
             return None
-        arrays = [block_array(header, index, block) for index, block in zip(wanted, blocks, strict=True)]
-        took = time.perf_counter() - began
-        return PrefixArrays(stored, tuple(arrays[: header.globals]), tuple(arrays[header.globals :]), took)
+        return stored.arrays(blocks, time.perf_counter() - began)
 
     def write(self, header: PrefixHeader, blocks: Sequence[npt.NDArray[np.generic]]) -> str | None:
         """Write a prefix. Return the name of its file; None if it was not written."""
@@ -120,7 +125,7 @@ class StoredPrefixes:
         parts = packed(header, blocks, self._sealing)
         if not self._folder.write(name, parts):
             return None
-        written = self._folder.header(name)
+        written = self._folder.header(name, self._sealing)
         if written is not None:
             self._add(name, written)
         return name

@@ -41,6 +41,7 @@ class Standstills:
     def __init__(self) -> None:
         self._over: deque[TimeSpan] = deque(maxlen=MOST)
         self._now: TimeSpan | None = None  # without an end
+        self.seconds = 0.0  # of all that are over
 
     @contextmanager
     def here(self, what: str) -> Iterator[None]:
@@ -50,8 +51,15 @@ class Standstills:
         try:
             yield
         finally:
-            self._over.append(TimeSpan(began, time.monotonic(), what))
+            ended = time.monotonic()
+            self._over.append(TimeSpan(began, ended, what))
+            self.seconds += ended - began
             self._now = None
+
+    def lasting(self) -> TimeSpan | None:
+        """Return the standstill that goes on, up to now. None: there is none."""
+        now = self._now
+        return None if now is None else TimeSpan(now.began, time.monotonic(), now.what)
 
     def between(self, began: float, end: float) -> list[TimeSpan]:
         """Return the standstills between these times, cut to them."""

@@ -61,6 +61,11 @@ class Inbox:
         return len(self._waiting)
 
     @property
+    def waiting(self) -> tuple[Request, ...]:
+        """The requests that wait to begin, in the order in which they came."""
+        return tuple(sorted(self._waiting.copy(), key=lambda request: request.asked.number))
+
+    @property
     def oldest_wait_s(self) -> float:
         """The longest time that a request has waited, in seconds; 0 if none waits."""
         since = min((request.asked.submitted_at for request in tuple(self._waiting)), default=None)

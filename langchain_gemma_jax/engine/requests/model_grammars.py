@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from langchain_gemma_jax.engine.base.sampling_options import MAX_LOGIT_BIASES, Sampling
-from langchain_gemma_jax.engine.requests.request_constraint import FreeText, RequestConstraint, Trust
+from langchain_gemma_jax.engine.requests.request_constraint import FreeText, LostOpener, RequestConstraint, Trust
 from langchain_gemma_jax.errors import InputError, SchemaError
 from langchain_gemma_jax.grammar.lark import lark
 from langchain_gemma_jax.grammar.nodes import Grammar
@@ -67,8 +67,11 @@ class ModelGrammars:
             return None
         opener = None if grammar.opener is None else self.lexicon.control_ids([grammar.opener])[0]
         free = None if grammar.free_until is None else FreeText(grammar.free_until)
+        lost = None if grammar.unopened is None else LostOpener(grammar.unopened)
         own = frozenset(token for token in stops if self.lexicon.tokenizer.control_name(token) is not None)
-        return RequestConstraint(self._compiled(grammar), self.lexicon, own, self.trust, opener, free, forces=forces)
+        return RequestConstraint(
+            self._compiled(grammar), self.lexicon, own, self.trust, opener, free, lost, forces=forces
+        )
 
     def _compiled(self, grammar: Grammar) -> LLMatcher:
         from llguidance import LLMatcher

@@ -134,6 +134,7 @@ class RequestSpec:
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     banned: tuple[int, ...] = ()  # tokens that are never allowed
+    ahead: bool = False  # nobody waits for it yet: it runs when no other request does
     number: int = field(default_factory=lambda: next(_numbers))
     submitted_at: float = field(default_factory=time.monotonic)
 
@@ -148,6 +149,7 @@ class Progress:
     issued: int = 0  # tokens that dispatches in flight will bring
     epoch: int = 0  # the number of times that tokens of dispatches in flight became useless
     draft: tuple[int, ...] = ()  # drafted tokens, to be verified
+    wants_state: bool = False  # the next token is read as drafts are: what the model gives for it is kept
     text: list[str] = field(default_factory=list)  # text that was passed to the caller
     decoded: list[str] = field(default_factory=list)  # for each generated token, the text that it completed
     logprobs: list[TokenLogprobs] = field(default_factory=list)
@@ -163,6 +165,7 @@ class Progress:
     token_times: array[float] = field(default_factory=lambda: array("d"))  # the time of each token
     cold: bool = False  # it needed a program that had never run
     watched: bool = False  # guards have checked it
+    awaited: bool = False  # another request waits for what it reads
 
 
 @dataclass(eq=False)
@@ -170,6 +173,7 @@ class OnDevice:
     """A request's memory on the device."""
 
     resident: Resident | None = None  # its KV
+    states: object = None  # what the model gave for the tokens that it read last, for its drafter
     knobs: object = None  # its sampling parameters, packed ...
     masked_knobs: object = None  # ... and those with a mask
 
@@ -240,10 +244,15 @@ class Request:
         return limit - self.generated
 
     @property
+    def gives_way(self) -> bool:
+        """True if it runs only when no other request does, and ends for one that needs its place."""
+        return self.asked.ahead and not self.progress.awaited
+
+    @property
     def wants_step(self) -> bool:
         """True if its next token can be computed now. With a draft or a mask, dispatches in flight must end first."""
         issued = self.progress.issued
-        waits = issued and (self.progress.draft or self.masked)
+        waits = issued and (self.progress.draft or self.progress.wants_state or self.masked)
         return self.to_read == 1 and self.room > issued and not waits
 
     @property

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from llguidance import LLMatcher
 
+    from langchain_gemma_jax.grammar.nodes import Unopened
     from langchain_gemma_jax.grammar.vocabulary import Lexicon
 
 _log = OwnLog(__name__)
@@ -62,11 +63,13 @@ class RequestConstraint:
         trust: Trust,
         opener: int | None,
         free: FreeText | None,
+        lost: LostOpener | None = None,
         *,
         forces: bool,
     ) -> None:
         self._matcher, self._lexicon, self._stops = matcher, lexicon, stops
         self._trust, self._opener, self._free, self._forces = trust, opener, free, forces
+        self._lost = None if opener is None else lost
         self._taken = 0  # tokens
         self.active = opener is None  # before the opener, every token is legal
         self.illegal = False  # the last token was illegal
@@ -96,7 +99,8 @@ class RequestConstraint:
         """Advance by a token. Return False if it is illegal."""
         if not self.active:
             self.active = token == self._opener
-            return True
+            if self.active or not self._opens_without(token):
+                return True
         if not self._consume(token):
             self._trust.wrong()
             # After an illegal token comes a masked one. If that is illegal too, end the text instead of looping.
@@ -105,6 +109,20 @@ class RequestConstraint:
         self.illegal = False
         self._trust.right(1)
         return True
+
+    def _opens_without(self, token: int) -> bool:
+        """Return True if a call without its opener has begun. From this token on the text is held to the grammar."""
+        if self._lost is None or self._lost.over:
+            return False
+        tokenizer = self._lexicon.tokenizer
+        if (name := tokenizer.control_name(token)) is not None:
+            self._lost.control(name)
+            return False
+        if (before := self._lost.read(tokenizer.token_bytes(token))) is None:
+            return False
+        known = tokenizer.encode_text(before) if before else []
+        self.active = self._matcher.try_consume_tokens(known) == len(known)
+        return self.active
 
     def forced(self) -> list[int]:
         """Return the tokens that come next without an alternative."""
@@ -177,6 +195,36 @@ class RequestConstraint:
         if not self.cut_off:
             _log.warning("A grammar is given up after %d tokens: %s", self._taken, self._matcher.stop_reason())
         return True
+
+
+class LostOpener:
+    """A watch for a call without its opener: at the beginning of a text, or behind a control token."""
+
+    def __init__(self, unopened: Unopened) -> None:
+        self._unopened = unopened
+        self._begins = tuple(name + then for name in unopened.names for then in unopened.then)
+        self._text: str | None = "" if unopened.at_once else None  # what may begin a call; None: it does not
+
+    @property
+    def over(self) -> bool:
+        """True if no call can begin so any more."""
+        return self._text is None and self._unopened.behind is None
+
+    def control(self, name: str) -> None:
+        """Note a control token."""
+        self._text = "" if name == self._unopened.behind else None
+
+    def read(self, data: bytes) -> str | None:
+        """Read a token. Return what came before it of a call that it shows to be one; None: it shows none."""
+        if self._text is None:
+            return None
+        before, self._text = self._text, (self._text + data.decode("utf-8", "replace")).lstrip()
+        if self._text.startswith(self._begins):
+            self._text = None
+            return before
+        if not any(begin.startswith(self._text) for begin in self._begins):
+            self._text = None
+        return None
 
 
 class FreeText:

@@ -15,6 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from langchain_gemma_jax.engine.base.byte_sizes import parse_bytes
 from langchain_gemma_jax.engine.base.settings import CurrentSettings, Settings
+from langchain_gemma_jax.engine.residency.device_use import DeviceLimits
+from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.seams.placement import Placement
 
 SHARE = 0.9  # of a device's memory is for the engine: the rest is for the allocator's gaps
@@ -42,6 +44,7 @@ class DeviceBudgets:
     def __init__(self, settings: CurrentSettings) -> None:
         self._settings = settings
         self._known: dict[tuple[Hashable, object], int] = {}
+        self._capacities: dict[Hashable, int] = {}
 
     def of(self, home: Hashable) -> int:
         """Return the bytes for each device of a placement."""
@@ -51,7 +54,13 @@ class DeviceBudgets:
             if not isinstance(home, Placement):
                 raise TypeError(f"expected a placement, found {home!r}")
             self._known[key] = memory_budget(settings, home)
+            self._capacities[home] = device_memory(home)
         return self._known[key]
+
+    def limits(self, home: Hashable) -> DeviceLimits:
+        """Return the bytes that each device of a placement has, and its budget."""
+        budget = self.of(home)
+        return DeviceLimits(self._capacities[home], budget)
 
 
 def memory_budget(settings: Settings, where: Placement) -> int:
@@ -59,6 +68,11 @@ def memory_budget(settings: Settings, where: Placement) -> int:
     if settings.memory_budget is not None:
         return parse_bytes("memory_budget", settings.memory_budget)
     own = where.memory_limit()
+    if own is None and where.platform == "gpu":  # the host's memory would be no measure of it
+        raise InputError(
+            "JAX's allocator keeps no books of this GPU, as with XLA_PYTHON_CLIENT_ALLOCATOR=platform. Say how much "
+            'models may take: configure(memory_budget="20GB"), or leave JAX its usual allocator.'
+        )
     return int(HOST_SHARE * host_memory()) // len(where.own) if own is None else int(SHARE * own)
 
 

@@ -120,14 +120,15 @@ class ModelEvictor:
         return min((seconds for seconds in due if seconds is not None), default=None)
 
     def _save(self, now: float) -> float | None:
-        """Begin to write idle conversations to disk. Return the seconds until the next may be due."""
-        waits = (runner.kv_store.save_idle(now) for runner in self._models.runners.values())
+        """Begin to write idle conversations and past answers to disk. Return the seconds until more may be due."""
+        waits = [runner.kv_store.save_idle(now) for runner in self._models.runners.values()]
+        waits += [known.drafts.save_idle(now) for known in self._models.known.values()]
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def evict(self, known: KnownModel, reason: str) -> None:
         """Evict an unused model from the device: its conversations, programs and weights."""
         began, entry = time.perf_counter(), known.entry
-        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.encoders + entry.kv().total
+        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.beside + entry.kv().total
         with suppress(Exception):  # conversations that cannot be kept are read again
             runner.kv_store.park_all()
         known.programs = tuple(runner.library.first_calls()) or known.programs
@@ -200,7 +201,7 @@ class ModelEvictor:
         self.queue.abandon(entry)
 
     def end(self) -> None:
-        """End: write conversations to disk while there is time, drop all models, and end all waiting."""
+        """End: write what is kept on disk while there is time, drop all models, and end all waiting."""
         until = time.monotonic() + SAVE_SECONDS
         for runner in self._models.runners.values():
             with suppress(Exception):  # conversations that cannot be written are read again
@@ -210,6 +211,7 @@ class ModelEvictor:
         self._models.runners.clear()
         self.queue.end()
         for known in self._models.known.values():
+            known.drafts.save_all()
             known.host_store.clear()
             known.entry.reset()
         self._models.known.clear()

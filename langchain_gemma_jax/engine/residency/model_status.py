@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from langchain_gemma_jax.charts import bars, table
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.residency.ledger_entry import LedgerEntry, State
 
@@ -15,7 +16,7 @@ class ModelStatus:
 
     name: str
     state: State
-    weights: int  # bytes on the device, including encoders of pictures and sounds; 0 unless loaded, or being loaded
+    weights: int  # bytes on the device, encoders and adapters included; 0 unless it is loaded, or being loaded
     kv: int  # bytes of its conversations there
     workspace: int  # bytes that its programs need while they run
     host_kv: int  # bytes of its conversations in host memory
@@ -28,6 +29,7 @@ class ModelStatus:
     devices: int = 1  # the number of devices that it is divided among; bytes are for each
     chosen: str = ""  # the reason for that number
     not_mapped: str = ""  # why its weights are in memory of this process's own; "": they are in a mapped file
+    adapters: tuple[str, ...] = ()  # the names of those on the device
     reserved: int = 0  # bytes that its conversations may always take, used or not: a whole pool, where that is there
 
     @property
@@ -38,6 +40,20 @@ class ModelStatus:
     def nbytes(self) -> int:
         """The bytes that the model takes on the device, with those that are reserved for its conversations."""
         return self.weights + max(self.kv, self.reserved) + self.workspace
+
+    def _repr_html_(self) -> str:
+        """Return the status for a notebook: where the memory goes, and who uses it."""
+        memory = {"weights": self.weights, "KV": self.kv, "workspace": self.workspace, "KV on the host": self.host_kv}
+        stays = "until memory is needed" if self.keep_alive is None else f"{self.keep_alive:g} s unused"
+        rows = [
+            ("state", str(self.state.value)),
+            ("used by", f"{self.leases} now" if self.leases else f"nobody for {self.idle_s:.0f} s"),
+            ("stays", "always: pinned" if self.pinned else stays),
+            ("devices", f"{self.devices}{f', {self.chosen}' if self.chosen else ''}"),
+            ("last load", f"{self.load_s:.2f} s"),
+        ]
+        chart = bars(self.name, memory, {name: show_bytes(size) for name, size in memory.items()})
+        return f"<div>{chart}{table(rows)}</div>"
 
     def __str__(self) -> str:
         if self.state is State.ABSENT:
@@ -53,6 +69,7 @@ class ModelStatus:
         return (
             f"{self.name}: {where}{show_bytes(self.weights)} weights, {show_bytes(self.kv)} KV, "
             f"{show_bytes(self.workspace)} workspace, {use}{', pinned' * self.pinned}"
+            + (f", adapters {', '.join(self.adapters)}" if self.adapters else "")
         )
 
 
@@ -70,7 +87,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
     return ModelStatus(
         name=entry.name,
         state=entry.state,
-        weights=entry.weights + entry.encoders if there else 0,
+        weights=entry.weights + entry.beside if there else 0,
         kv=entry.seen_kv,
         workspace=entry.workspace if there else 0,
         host_kv=entry.seen_host_kv,
@@ -83,6 +100,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
         devices=entry.devices,
         chosen=entry.chosen,
         not_mapped=entry.not_mapped if there else "",
+        adapters=entry.adapters if there else (),
         reserved=entry.floor if there else 0,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langchain_gemma_jax.engine.base.draft_sources import SOURCES, checked_sources
+from langchain_gemma_jax.engine.base.draft_sources import MTP, SOURCES, checked_sources
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.page_pool import attends_by_kernel
@@ -60,13 +60,15 @@ def loop_steps(settings: Settings, backend: str) -> int:
     return settings.loop_steps or (1 if backend == "cpu" else LOOP_STEPS)
 
 
-def draft_sources(settings: Settings, recipe: Recipe) -> tuple[str, ...]:
+def draft_sources(settings: Settings, recipe: Recipe, *, drafter: bool) -> tuple[str, ...]:
     """Return the sources of a model's drafts: those that are set, else all or none of them.
+
+    ``drafter``: there is a drafter beside the model, without which it is no source.
 
     There are none where the matrices are multiplied with each row separately: several tokens then cost as much as
     several steps.
     """
     chosen = checked_sources(settings.drafts)
-    if chosen is not None:
-        return chosen
-    return () if Form.EACH_ROW in {recipe.layers.few_rows, recipe.embed.few_rows} else SOURCES
+    if chosen is None:
+        chosen = () if Form.EACH_ROW in {recipe.layers.few_rows, recipe.embed.few_rows} else SOURCES
+    return tuple(name for name in chosen if drafter or name != MTP)

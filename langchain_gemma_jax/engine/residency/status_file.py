@@ -36,7 +36,7 @@ Shown = TypeVar("Shown", "ShownModel", "Activity")
 
 SECONDS = 2.0  # between two writes, while no model comes or goes
 SHORTEST = 0.5  # seconds over which a rate is measured, at least
-FORMAT = 3  # of a file: another number means that another version wrote it
+FORMAT = 4  # of a file: another number means that another version wrote it
 
 _SHOWN = re.compile(r"[0-9]+-[0-9a-f]+\.json")  # a process, and a unique number
 _UNFINISHED = re.compile(rf"\.[0-9a-f]+{re.escape(TEMPORARY)}")
@@ -73,6 +73,7 @@ class ShownModel:
     pinned: bool
     kv: int = 0
     devices: int = 1  # the number of devices that it is divided among; bytes are for each
+    adapters: str = ""  # the names of those on the device
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class StatusFile:
 
     def show(self, statuses: Sequence[ModelStatus], activity: Callable[[], Activity] = Activity) -> None:
         """Write the file if a model came or went, if its use began or ended, or if it is due."""
-        there = [(status.name, str(status.state), status.leases > 0) for status in statuses]
+        there = [(status.name, str(status.state), status.leases > 0, status.adapters) for status in statuses]
         now = time.monotonic()
         if there == self._shown and now < self._next:
             return
@@ -156,6 +157,7 @@ class StatusFile:
                 pinned=status.pinned,
                 kv=status.kv,
                 devices=status.devices,
+                adapters=", ".join(status.adapters),
             )
             for status in statuses
         ]

@@ -39,11 +39,11 @@ class Memory(Protocol):
     """The model's share of its device's memory."""
 
     def take_beside(self, nbytes: int) -> bool:
-        """Reserve this number of bytes for encoders. Return False if there is no room now."""
+        """Reserve this number of bytes beside the weights. Return False if there is no room now."""
         ...
 
     def give_beside(self, nbytes: int) -> None:
-        """Release bytes that were reserved for encoders."""
+        """Release bytes that were reserved."""
         ...
 
 
@@ -148,7 +148,7 @@ class MediaEncoding:
             self._wait(before)  # one part ahead: other work waits for no more than that
             return None
         vectors = self._run(END, number, size, before)
-        found = np.asarray(self._device.fetch(vectors), np.float32)[: len(span.ids)]
+        found = np.asarray(self._device.fetch(vectors), np.float32)[: span.soft]
         del self._under_way[span.digest]
         self._media.kept.put(span.digest, found)
         self._metrics.media_encoded += 1

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langchain_gemma_jax.engine.drafting.chain import Chain
 from langchain_gemma_jax.engine.requests.request import FinishReason, Piece, Request, Stage, TokenLogprobs
 from langchain_gemma_jax.engine.requests.request_constraint import RequestConstraint
 
@@ -142,10 +143,18 @@ def _deliver(
         request.mailbox.put(Piece(tuple(tokens), text, details, tuple(decoded)))
 
 
-def draft(request: Request) -> None:
-    """Draft the next tokens, if that pays."""
-    if request.drafter is None:
+def draft(request: Request, chain: Chain | None = None, alike: int = 1) -> None:
+    """Draft the next tokens, if that pays.
+
+    Args:
+        request: the request.
+        chain: the model's drafter on the device, if there is one to use.
+        alike: the requests that share a step, this one included.
+    """
+    drafter = request.drafter
+    if drafter is None:
         return
     legal = None if request.constraint is None else request.constraint.legal
     # The last token that there is room for needs no draft: verification gives one token more than the draft.
-    request.progress.draft = request.drafter.propose(request.progress.context, request.room - 1, legal)
+    request.progress.draft = drafter.propose(request.progress.context, request.room - 1, legal, chain, alike)
+    request.progress.wants_state = drafter.wants_state

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from langchain_gemma_jax.engine.base.chunk_plan import Chunk
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHand
 from langchain_gemma_jax.engine.requests.prompt import PlacedSpan
 from langchain_gemma_jax.engine.requests.request import Request
 
+LOOKS = 1 << 23  # of a chunk's tokens at earlier ones: about a second of a small model's on two cores
+LEAST = 64  # tokens of a chunk, however much is before it
+
 
 class PromptChunks:
-    """The chunks of one model's prompts."""
+    """The chunks of one model's prompts.
 
-    def __init__(self, ladders: Ladders, at_hand: ProgramsAtHand, dispatch_tokens: int) -> None:
-        """``dispatch_tokens``: the fixed cost of a chunk, in tokens."""
+    Behind a long context a chunk takes as long as its tokens look back, so chunks get shorter there where that costs no
+    other program: other requests have their turns, and a request that is cancelled ends soon.
+    """
+
+    def __init__(self, ladders: Ladders, at_hand: Callable[[Request], ProgramsAtHand], dispatch_tokens: int) -> None:
+        """``at_hand`` returns a request's programs; ``dispatch_tokens``: the fixed cost of a chunk, in tokens."""
         self._ladders, self._at_hand, self._dispatch_tokens = ladders, at_hand, dispatch_tokens
         self._planned: tuple[Request, int, list[Chunk]] | None = None
 
@@ -46,8 +55,15 @@ class PromptChunks:
 
     def _at_hand_now(self, request: Request) -> list[Chunk]:
         count = self._to_read(request)
-        sizes = self._at_hand.chunks(self.capacity(request), count, self.best(request))
-        return self._ladders.plan_chunks(count, self._cost, sizes)
+        sizes = self._at_hand(request).chunks(self.capacity(request), count, self.best(request))
+        return self._short_enough(self._ladders.plan_chunks(count, self._cost, sizes), request.held)
+
+    def _short_enough(self, chunks: list[Chunk], held: int) -> list[Chunk]:
+        """Return chunks of which the first takes no longer than others should wait, behind so many tokens."""
+        most = max(LEAST, LOOKS // (held + 1))
+        if not self._ladders.padding_is_free or not chunks or chunks[0].tokens <= most:
+            return chunks
+        return [Chunk(most, chunks[0].size), *chunks]
 
     def _to_read(self, request: Request) -> int:
         """Return the number of tokens up to the next place where reading pauses."""

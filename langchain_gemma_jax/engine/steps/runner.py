@@ -25,10 +25,13 @@ from langchain_gemma_jax.engine.executables.programs_at_hand import ProgramsAtHa
 from langchain_gemma_jax.engine.requests.prompt import PlacedSpan
 from langchain_gemma_jax.engine.requests.request import Request
 from langchain_gemma_jax.engine.requests.resident import Resident
+from langchain_gemma_jax.engine.steps.adapter_slots import AdapterSlots
+from langchain_gemma_jax.engine.steps.chains import Chains, States
 from langchain_gemma_jax.engine.steps.in_flight import InFlight, epochs_of
 from langchain_gemma_jax.engine.steps.media_encoding import MediaEncoding
 from langchain_gemma_jax.engine.steps.prompt_chunks import PromptChunks, media_ahead
 from langchain_gemma_jax.engine.steps.row_knobs import KnobsOnDevice
+from langchain_gemma_jax.engine.steps.row_programs import RowPrograms
 from langchain_gemma_jax.models.gemma.forward import Params
 
 MAX_TAKEN_BACK = 14  # tokens of a loop's that a grammar may take back: they are cheap to draw again
@@ -48,14 +51,19 @@ class Runner:
         *,
         drafts: bool,
         media: MediaEncoding | None = None,
+        drafter: Params | None = None,
+        adapters: AdapterSlots | None = None,
     ) -> None:
+        """``drafter``: the weights of the drafter beside the model, if it is used. ``adapters``: if it takes any."""
         self.ladders, self.kv_store, self.drafts = ladders, kv_store, drafts and ladders.draft > 0
         self.params, self.device, self._metrics, self.media = params, device, metrics, media
         self.library = kv_store.held.library
         self.loop_steps = shape.loop_steps  # tokens that a step can make
         self.knobs = KnobsOnDevice(device, shape.architecture.vocab_size)
         self._at_hand = ProgramsAtHand(self.library, ladders, device, loops=shape.loop_steps > 1)
-        self.chunks = PromptChunks(ladders, self._at_hand, dispatch_tokens(device.placement.platform))
+        self.rows = RowPrograms(params, self._at_hand, adapters)
+        self.chunks = PromptChunks(ladders, self.rows.of, dispatch_tokens(device.placement.platform))
+        self.chains = None if drafter is None else Chains(params, drafter, ladders, device, kv_store, self._at_hand)
         self._last: InFlight | None = None  # the step that the next one can go on from, on the device
 
     @property
@@ -72,6 +80,7 @@ class Runner:
         self._last = None
         if self.media is not None:
             self.media.forget()
+        self.rows.forget()
         self.kv_store.held.clear()
 
     # Run.
@@ -82,6 +91,7 @@ class Runner:
         for row, text in enumerate(batch.texts):
             count[row] = len(texts[text])
             tokens[row, : count[row]] = texts[text]
+        self._metrics.count_positions(batch.rows * batch.tokens, int(count.sum()))
         self.device.asked_by = ()
         found: jax.Array = self.run(batch.key, self.params, *self.device.put((tokens, count)))
         return found
@@ -99,21 +109,24 @@ class Runner:
         capacity = self.chunks.capacity(request)
         media = () if self.media is None else self.media.keys(ahead, capacity)
         now, later = ({each.size for each in plan} for plan in (chunks, best))
-        self._at_hand.needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
+        self.rows.of(request).needed(request, now, capacity, steps=request.room > 1, later=later, media=media)
         ids = request.progress.context[held : held + chunks[0].tokens]
-        hidden, ends = self._read_chunk(resident, ids, chunks[0].size, first=len(ids) - 1, capacity=capacity)
+        hidden, ends = self._read_chunk(request, ids, chunks[0].size, first=len(ids) - 1, capacity=capacity)
+        self.device.one_ahead(None if held + len(ids) == len(request.progress.context) else ends)
         return self._after_chunk(request, held + len(ids), hidden, ends)
 
     def _read_chunk(
-        self, resident: Resident, ids: Sequence[int], size: int, *, first: int, capacity: int
+        self, request: Request, ids: Sequence[int], size: int, *, first: int, capacity: int
     ) -> tuple[jax.Array, jax.Array]:
-        held = self.kv_store.held.arrays
+        held, resident = self.kv_store.held.arrays, _resident(request)
+        key = self.rows.key((request,), "read", size, capacity)
+        self._metrics.count_positions(size, len(ids))
         tokens = np.zeros((1, size), np.int32)
         tokens[0, : len(ids)] = ids
         numbers = (np.array([len(resident.keys)], np.int32), np.array([len(ids)], np.int32), np.array(first, np.int32))
         arrays = self.device.put((tokens, *numbers), for_step=size <= FEW_TOKENS)
         tables = held.tables([resident], 1, capacity)
-        hidden, ends, held.pool = self.run(("read", size, capacity), self.params, *arrays, tables, held.pool)
+        hidden, ends, held.pool = self.run(key, self.rows.params((request,), 1), *arrays, tables, held.pool)
         return hidden, ends
 
     def media_are_there(self, request: Request) -> bool | None:
@@ -129,19 +142,21 @@ class Runner:
         capacity, kept = self.chunks.capacity(request), self.kv_store.held.arrays
         key = self.media.reading(placed.span, capacity)
         needed = self.media.keys(ahead, capacity)
-        self._at_hand.needed(request, set(), capacity, steps=request.room > 1, media=needed)
+        self.rows.of(request).needed(request, set(), capacity, steps=request.room > 1, media=needed)
         if (vectors := self.media.encoded(placed.span)) is None:
             return None
         held, count = len(resident.keys), len(placed.span.ids)
         if held != placed.start:
             raise RuntimeError(f"a medium at place {placed.start} would be read from {held} on, which is within it")
         size = int(key[2])
+        self._metrics.count_positions(size, count)
         tokens, padded = np.zeros((1, size), np.int32), np.zeros((1, size, vectors.shape[1]), np.float32)
-        tokens[0, :count], padded[0, :count] = placed.span.ids, vectors
+        tokens[0, :count], padded[0, : len(vectors)] = placed.span.ids, vectors
         arrays = self.device.put((tokens, padded, np.array([held], np.int32), np.array([count], np.int32)))
         tables = kept.tables([resident], 1, capacity)
-        hidden, ends, kept.pool = self.run(key, self.params, *arrays, tables, kept.pool)
-        self._metrics.media_tokens += count
+        key, params = self.rows.key((request,), *key), self.rows.params((request,), 1)
+        hidden, ends, kept.pool = self.run(key, params, *arrays, tables, kept.pool)
+        self._metrics.media_tokens += len(vectors)
         return self._after_chunk(request, placed.end, hidden, ends)
 
     def _after_chunk(self, request: Request, end: int, hidden: jax.Array, ends: jax.Array) -> InFlight | None:
@@ -153,6 +168,7 @@ class Runner:
         flight = None
         if end == total:
             picked = self._pick(hidden, ends, (request,), self.ladders.picks)
+            request.on_device.states = States(hidden, end - 1, 1)
             progress.issued = 1
             flight = InFlight((request,), picked, (progress.epoch,))
         # What a grammar appended behind what was read before is no turn.
@@ -166,13 +182,15 @@ class Runner:
         ``alike`` counts those that will soon be ready to share a step, too.
         """
         count = len(requests)
-        rows = self._at_hand.rows(count, self._capacity_of(requests), max(alike, count))[0]
+        rows = self.rows.of(*requests).rows(count, self._capacity_of(requests), max(alike, count))[0]
         return min(rows, count), rows
 
     def step(self, requests: tuple[Request, ...], rows: int | None = None) -> InFlight:
         """One token for each request, or several where the loop on the device is faster. All of them have room."""
         self._metrics.rows.add(len(requests))
         residents = [_resident(request) for request in requests]
+        for request in requests:
+            request.on_device.states = None
         capacity, rows = self._capacity_of(requests), rows or self.ladders.rows_for(len(requests))
         tables = self.kv_store.held.arrays.tables(residents, rows, capacity)
         settings = self.knobs.of_rows(requests, rows)
@@ -195,18 +213,19 @@ class Runner:
 
     def verify(self, request: Request) -> InFlight:
         """Read a request's newest token and its draft, and pick behind each of them."""
-        resident, held = _resident(request), request.held
+        held = request.held
         draft, size = request.progress.draft, self.ladders.check
         capacity = self.ladders.capacity(held + 1 + len(draft))
-        if not self._at_hand.verifies(capacity):
-            request.progress.draft = ()
+        if not self.rows.of(request).verifies(capacity):
+            request.progress.draft, request.progress.wants_state = (), False
             return self.step((request,), 1)
         ids = (request.progress.context[-1], *draft)
-        hidden, ends = self._read_chunk(resident, ids, size, first=0, capacity=capacity)
+        hidden, ends = self._read_chunk(request, ids, size, first=0, capacity=capacity)
         picked = self._pick(hidden, ends, (request,) * len(ids), self.ladders.picks)
         self._last = None
         self._metrics.steps += 1
-        request.progress.issued, request.progress.draft = 1 + len(draft), ()
+        request.on_device.states = States(hidden, held, len(ids))
+        request.progress.issued, request.progress.draft, request.progress.wants_state = 1 + len(draft), (), False
         return InFlight((request,), picked, (request.progress.epoch,), draft)
 
     def learn(self, request: Request) -> None:
@@ -223,6 +242,7 @@ class Runner:
     def forget_feed(self) -> None:
         """Have the next step start from the host's tokens."""
         self._last = None
+        self.device.one_ahead(None)
 
     def _run_step(
         self,
@@ -237,8 +257,9 @@ class Runner:
             tokens, ends = self._last.picked.tokens, self._last.ends
         else:
             tokens, ends = self._newest(requests, residents, rows)
-        held, key, alive = self.kv_store.held.arrays, ("step", rows, capacity), self.knobs.alive(rows, len(requests))
-        given = (self.params, tokens, ends, alive, tables, held.pool)
+        held, alive = self.kv_store.held.arrays, self.knobs.alive(rows, len(requests))
+        key = self.rows.key(requests, "step", rows, capacity)
+        given = (self.rows.params(requests, rows), tokens, ends, alive, tables, held.pool)
         if rows == 1:
             picked, ends, held.pool = self.run(key, *given, settings)
         else:
@@ -247,6 +268,7 @@ class Runner:
         for request in requests:
             request.progress.issued += 1
         self._metrics.steps += 1
+        self._metrics.count_positions(rows, len(requests))
         self._last = InFlight(requests, picked, epochs_of(requests), ends=ends)
         return self._last
 
@@ -269,8 +291,8 @@ class Runner:
             request.progress.issued = int(limits[row])
         tokens, ends = self._newest(requests, residents, rows)
         picked, got, held.pool = self.run(
-            ("step", rows, capacity),
-            self.params,
+            self.rows.key(requests, "step", rows, capacity),
+            self.rows.params(requests, rows),
             tokens,
             ends,
             *self.device.put((limits, stops), for_step=True),
@@ -278,7 +300,8 @@ class Runner:
             held.pool,
             settings,
         )
-        self._metrics.steps += int(limits.max())
+        self._metrics.steps += (steps := int(limits.max()))
+        self._metrics.count_positions(rows * steps, int(limits.sum()))
         return InFlight(requests, picked, epochs_of(requests), got=got)
 
     def _at_once(self, request: Request) -> int:

@@ -1,7 +1,8 @@
 """``Scheduler``: the choice of the next dispatch among the running requests. Plain Python, no arrays.
 
 Reading and stepping take turns, so neither a long prompt nor long answers block other requests. Among the requests with
-a prompt to read, the one with the least left comes first, and every fourth time the oldest.
+a prompt to read, the one with the least left comes first, and every fourth time the oldest. What is read ahead is read
+when nothing else runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Verify:
-    """The verification of one request's drafted tokens."""
+    """The verification of one request's drafted tokens; without any, a step whose state a drafter goes on from."""
 
     request: Request
 
@@ -85,7 +86,8 @@ class Scheduler:
             work = self._planned.popleft()
             if self._still(work):
                 return work
-        readers = [request for request in self.running if request.to_read > 1]
+        alone = all(request.gives_way for request in self.running)
+        readers = [request for request in self.running if request.to_read > 1 and (alone or not request.gives_way)]
         steps = self._steps()
         if readers and not (self._read_last and steps):
             self._read_last = True
@@ -107,7 +109,9 @@ class Scheduler:
 
     def _steps(self) -> list[Work]:
         ready = [request for request in self.running if request.wants_step]
-        drafting = [r for r in ready if r.progress.draft] if len(ready) <= self.DRAFT_WITH else []
+        drafting = (
+            [r for r in ready if r.progress.draft or r.progress.wants_state] if len(ready) <= self.DRAFT_WITH else []
+        )
         work: list[Work] = [Verify(request) for request in drafting if not request.progress.issued]
         groups: dict[Hashable, list[Request]] = {}
         for request in ready:

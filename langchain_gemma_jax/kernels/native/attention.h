@@ -10,7 +10,10 @@
 
 enum { SPAN = 256 };  // positions
 
-enum Stored { STORED_F32, STORED_F16, STORED_BF16, STORED_WAYS };
+enum Stored { STORED_F32, STORED_F16, STORED_BF16, STORED_I8, STORED_WAYS };
+
+// Numbers in eight bits are those of turned heads, see models/seams/kv_rounding.py: `dim` of them, and their scale.
+enum { SCALE_BYTES = 4 };
 
 // The keys and values of one head, in pages. A position is in page `table[position / tokens mod entries]`, in its slot
 // `position mod tokens`. Slots of a page follow each other, and pages are `stride` numbers apart.
@@ -48,6 +51,10 @@ struct Attention {
   void (*join)(int64_t rows, int64_t dim, const Mixed& into, const Mixed& part);
   // Divides by the sums; out lies as queries do.
   void (*finish)(const Queries&, const Mixed& mixed, float* out);
+  // Multiplies a head by its Hadamard matrix, in place.
+  void (*turn)(float* head, int64_t dim);
+  // Writes a turned head in eight bits, and its scale.
+  void (*round)(const float* head, int64_t dim, int8_t* to);
 };
 
 // ---- what a query sees: positions low <= p < high

@@ -39,8 +39,10 @@ struct Task {
   int64_t block_tokens() const { return group() < kBlockRows ? kBlockRows / group() : 1; }
   int64_t blocks() const { return (tokens + block_tokens() - 1) / block_tokens(); }
   int64_t pieces() const { return rows * kv_heads * blocks(); }
-  int64_t size() const { return stored == STORED_F32 ? 4 : 2; }  // of a number
-  int64_t of_head() const { return page_tokens * dim; }          // numbers of a page
+  bool rounded() const { return stored == STORED_I8; }
+  int64_t size() const { return stored == STORED_F32 ? 4 : rounded() ? 1 : 2; }  // of a number
+  int64_t each() const { return rounded() ? dim + SCALE_BYTES : dim; }           // numbers of a token's head
+  int64_t of_head() const { return page_tokens * each(); }                       // numbers of a page
   int64_t real_tokens(int64_t row) const {
     const int64_t count = places[row].count;
     return count < 0 ? 0 : count < tokens ? count : tokens;
@@ -80,9 +82,22 @@ Piece piece_of(const Task& task, int64_t index) {
   return piece;
 }
 
+// Puts down the heads of tokens that follow each other: as they are, or rounded.
+void put_down(const Task& task, const char* from, int64_t tokens, char* to) {
+  if (!task.rounded()) return (void)memcpy(to, from, tokens * task.dim * task.size());
+  thread_local std::vector<float> head;
+  head.resize(task.dim);
+  for (int64_t token = 0; token < tokens; token++) {
+    memcpy(head.data(), from + token * task.dim * sizeof(float), task.dim * sizeof(float));
+    task.variant->turn(head.data(), task.dim);
+    task.variant->round(head.data(), task.dim, reinterpret_cast<int8_t*>(to) + token * task.each());
+  }
+}
+
 // Writes new keys and values, [row, kv_head, token, dim], where the pages have their positions.
 void write(const Task& task, const char* new_keys, const char* new_values, char* keys, char* values) {
-  const int64_t bytes = task.dim * task.size(), page_bytes = task.kv_heads * task.of_head() * task.size();
+  const int64_t bytes = task.each() * task.size(), page_bytes = task.kv_heads * task.of_head() * task.size();
+  const int64_t new_bytes = task.dim * (task.rounded() ? (int64_t)sizeof(float) : task.size());
   for (int64_t row = 0; row < task.rows; row++) {
     const int64_t real = task.real_tokens(row), first = task.places[row].first;
     for (int64_t token = 0; token < real && first >= 0;) {
@@ -90,10 +105,10 @@ void write(const Task& task, const char* new_keys, const char* new_values, char*
       const int64_t page = task.table[row * task.entries + position / task.page_tokens % task.entries];
       const int64_t room = task.page_tokens - slot, some = real - token < room ? real - token : room;
       for (int64_t head = 0; head < task.kv_heads && page >= 0 && page < task.pages; head++) {
-        const int64_t from = ((row * task.kv_heads + head) * task.tokens + token) * bytes;
+        const int64_t from = ((row * task.kv_heads + head) * task.tokens + token) * new_bytes;
         const int64_t to = page * page_bytes + (head * task.page_tokens + slot) * bytes;
-        memcpy(keys + to, new_keys + from, some * bytes);
-        memcpy(values + to, new_values + from, some * bytes);
+        put_down(task, new_keys + from, some, keys + to);
+        put_down(task, new_values + from, some, values + to);
       }
       token += some;
     }
@@ -115,22 +130,45 @@ float* scratch(int64_t floats) {
   return room.data();
 }
 
-void one_span(const Task& task, const Piece& piece, int64_t span, float* scores, const Mixed& out) {
+// Memory for the queries of a piece, if they are turned.
+int64_t turned_floats(const Task& task, const Queries& q) { return task.rounded() ? q.rows * q.dim : 0; }
+
+// The queries as the keys are: in this memory, if these are turned.
+Queries as_keys(const Task& task, const Queries& q, float* room) {
+  if (!task.rounded()) return q;
+  for (int64_t row = 0; row < q.rows; row++) {
+    memcpy(room + row * q.dim, q.first + row / q.group * q.token + row % q.group * q.dim, q.dim * sizeof(float));
+    task.variant->turn(room + row * q.dim, q.dim);
+  }
+  Queries turned = q;
+  turned.first = room, turned.token = q.group * q.dim;
+  return turned;
+}
+
+void finish(const Task& task, const Queries& q, const Mixed& mixed, float* out) {
+  task.variant->finish(q, mixed, out);
+  for (int64_t row = 0; row < q.rows && task.rounded(); row++) {
+    task.variant->turn(out + row / q.group * q.token + row % q.group * q.dim, q.dim);
+  }
+}
+
+void one_span(const Task& task, const Piece& piece, const Queries& q, int64_t span, float* scores, const Mixed& out) {
   const int64_t from = (piece.low / SPAN + span) * SPAN;
-  task.variant->part[task.stored](piece.pages, piece.queries, task.sight, from, scores, out);
+  task.variant->part[task.stored](piece.pages, q, task.sight, from, scores, out);
 }
 
 // A piece from its first span to its last.
 void whole_piece(const Task& task, const Piece& piece) {
   const Queries& q = piece.queries;
-  float* room = scratch(q.rows * SPAN + 2 * floats_of(q));
+  float* room = scratch(q.rows * SPAN + 2 * floats_of(q) + turned_floats(task, q));
   const Mixed mixed = mixed_at(room + q.rows * SPAN, q), part = mixed_at(room + q.rows * SPAN + floats_of(q), q);
+  const Queries turned = as_keys(task, q, room + q.rows * SPAN + 2 * floats_of(q));
   for (int64_t row = 0; row < q.rows; row++) mixed.sums[row] = 0;
   for (int64_t span = 0, spans = spans_of(piece); span < spans; span++) {
-    one_span(task, piece, span, room, part);
+    one_span(task, piece, turned, span, room, part);
     task.variant->join(q.rows, q.dim, mixed, part);
   }
-  task.variant->finish(q, mixed, piece.out);
+  finish(task, q, mixed, piece.out);
 }
 
 // Few pieces over many spans: each span is a part of the work, and who finishes a piece's last one joins them.
@@ -147,13 +185,15 @@ void span_apart(const Task& task, Apart& apart, float* parts, int64_t index) {
   const Queries& q = piece.queries;
   const int64_t first = apart.first_span[number], each = floats_of(q);
   float* mine = parts + apart.first_float[number];
-  one_span(task, piece, index - first, scratch(q.rows * SPAN), mixed_at(mine + (index - first) * each, q));
+  float* room = scratch(q.rows * SPAN + turned_floats(task, q));
+  const Queries turned = as_keys(task, q, room + q.rows * SPAN);
+  one_span(task, piece, turned, index - first, room, mixed_at(mine + (index - first) * each, q));
   if (apart.left[number].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Mixed mixed = mixed_at(mine, q);
   for (int64_t span = 1, spans = spans_of(piece); span < spans; span++) {
     task.variant->join(q.rows, q.dim, mixed, mixed_at(mine + span * each, q));
   }
-  task.variant->finish(q, mixed, piece.out);
+  finish(task, q, mixed, piece.out);
 }
 
 enum How { HOW_FITS, HOW_WHOLE, HOW_APART };
@@ -202,6 +242,7 @@ bool stored_as(ffi::DataType dtype, Stored* stored) {
   if (dtype == ffi::DataType::F32) return *stored = STORED_F32, true;
   if (dtype == ffi::DataType::F16) return *stored = STORED_F16, true;
   if (dtype == ffi::DataType::BF16) return *stored = STORED_BF16, true;
+  if (dtype == ffi::DataType::S8) return *stored = STORED_I8, true;
   return false;
 }
 
@@ -242,18 +283,19 @@ ffi::Error attention(int, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Re
   if (at.size() != 2 || at[0] != q[0] || at[1] < 1) {
     return wrong("expected a table [" + std::to_string(q[0]) + ", entry], found " + shape(at));
   }
-  if (in.size() != 4 || in[0] < 1 || in[1] < 1 || q[2] % in[1] || in[2] < 1 || in[3] != q[3]) {
-    return wrong("expected keys [page, kv_head, slot, " + std::to_string(q[3]) + "] for queries " + shape(q) + ", found " +
-                 shape(in));
-  }
   Task task;
-  if (!stored_as(keys.element_type(), &task.stored)) return wrong("expected keys in f32, f16 or bf16");
+  if (!stored_as(keys.element_type(), &task.stored)) return wrong("expected keys in f32, f16, bf16 or s8");
+  task.dim = q[3];
+  if (in.size() != 4 || in[0] < 1 || in[1] < 1 || q[2] % in[1] || in[2] < 1 || in[3] != task.each()) {
+    return wrong("expected keys [page, kv_head, slot, " + std::to_string(task.each()) + "] for queries " + shape(q) +
+                 ", found " + shape(in));
+  }
   if (values.element_type() != keys.element_type() || shape(values.dimensions()) != shape(in)) {
     return wrong("expected values as the keys " + shape(in) + ", found " + shape(values.dimensions()));
   }
   if (*window < 1) return wrong("expected a window of 1 or more, found " + std::to_string(*window));
   if (!(*cap >= 0)) return wrong("expected a cap that is not negative, found " + std::to_string(*cap));
-  task.rows = q[0], task.tokens = q[1], task.heads = q[2], task.dim = q[3];
+  task.rows = q[0], task.tokens = q[1], task.heads = q[2];
   task.pages = in[0], task.kv_heads = in[1], task.page_tokens = in[2], task.entries = at[1];
   task.variant = attention_of(*chosen_variant()), task.sight = {*window, *cap};
   task.queries = queries.typed_data<float>(), task.out = (*out)->typed_data<float>();
@@ -262,9 +304,11 @@ ffi::Error attention(int, ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Re
   if (writes) {
     const std::string wanted = "[" + std::to_string(q[0]) + ", " + std::to_string(in[1]) + ", " + std::to_string(q[1]) +
                                ", " + std::to_string(q[3]) + "]";
+    const ffi::DataType type = task.rounded() ? ffi::DataType::F32 : keys.element_type();
     for (int i = 5; i < 7; i++) {
-      if (given[i].element_type() != keys.element_type() || shape(given[i].dimensions()) != wanted) {
-        return wrong("expected new keys and values " + wanted + " as the pages are, found " + shape(given[i].dimensions()));
+      if (given[i].element_type() != type || shape(given[i].dimensions()) != wanted) {
+        return wrong("expected new keys and values " + wanted + " as the pages are, or in f32 where these are in s8, found " +
+                     shape(given[i].dimensions()));
       }
     }
     char* same[2] = {static_cast<char*>((*rets.get<ffi::AnyBuffer>(1))->untyped_data()),

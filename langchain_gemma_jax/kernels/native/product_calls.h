@@ -68,7 +68,8 @@ struct Kind {
 };
 
 constexpr ffi::DataType kF16 = ffi::DataType::F16, kBF16 = ffi::DataType::BF16, kF32 = ffi::DataType::F32,
-                        kS8 = ffi::DataType::S8, kU8 = ffi::DataType::U8, kU32 = ffi::DataType::U32;
+                        kS8 = ffi::DataType::S8, kU8 = ffi::DataType::U8, kU16 = ffi::DataType::U16,
+                        kU32 = ffi::DataType::U32;
 
 const Kind kinds[KINDS] = {
     {"F32", 1, 1, {{kF32, 1}}},
@@ -83,6 +84,22 @@ const Kind kinds[KINDS] = {
     {"Q4_K", 256, 5, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 128}}},
     {"Q5_K", 256, 6, {{kF16, 1}, {kF16, 1}, {kU8, 8}, {kU8, 8}, {kU8, 32}, {kU8, 128}}},
     {"Q6_K", 256, 4, {{kF16, 1}, {kS8, 16}, {kU8, 64}, {kU8, 128}}},
+    {"Q2_K", 256, 4, {{kF16, 1}, {kF16, 1}, {kU8, 16}, {kU8, 64}}},
+    {"Q3_K", 256, 4, {{kF16, 1}, {kS8, 16}, {kU8, 32}, {kU8, 64}}},
+    {"IQ4_NL", 32, 2, {{kF16, 1}, {kU8, 16}}},
+    {"IQ4_XS", 256, 3, {{kF16, 1}, {kS8, 8}, {kU8, 128}}},
+    {"IQ3_S", 256, 5, {{kF16, 1}, {kU8, 64}, {kU8, 8}, {kU8, 32}, {kU8, 4}}},
+    {"IQ3_XXS", 256, 3, {{kF16, 1}, {kU8, 64}, {kU8, 32}}},
+    {"IQ2_S", 256, 5, {{kF16, 1}, {kU8, 32}, {kU8, 32}, {kU8, 8}, {kU8, 8}}},
+    {"IQ2_XS", 256, 4, {{kF16, 1}, {kU8, 32}, {kU8, 32}, {kU8, 8}}},
+    {"IQ2_XXS", 256, 3, {{kF16, 1}, {kU8, 32}, {kU8, 32}}},
+    {"IQ1_M", 256, 4, {{kF16, 1}, {kU8, 32}, {kU8, 16}, {kU16, 4}}},
+    {"IQ1_S", 256, 3, {{kF16, 1}, {kU8, 32}, {kU16, 8}}},
+    {"TQ1_0", 256, 3, {{kF16, 1}, {kU8, 48}, {kU8, 4}}},
+    {"TQ2_0", 256, 2, {{kF16, 1}, {kU8, 64}}},
+    {"MXFP4", 32, 2, {{kU8, 1}, {kU8, 16}}},
+    {"NVFP4", 64, 2, {{kU8, 4}, {kU8, 32}}},
+    {"Q1_0", 128, 2, {{kF16, 1}, {kU8, 16}}},
 };
 
 bool takes_rows(const Kind& kind, int64_t rows, bool rounded) {
@@ -115,21 +132,23 @@ char* room(int64_t bytes) {
 Rows rounded_rows(ffi::ThreadPool* pool, int64_t threads, const Variant& variant, const float* x, int64_t numbers,
                   std::unique_ptr<char[]>& scratch) {
   const int64_t blocks = numbers / 32, parts = (blocks + kAloneBlocks - 1) / kAloneBlocks;
-  scratch.reset(new char[numbers + 2 * blocks * sizeof(float)]);
+  scratch.reset(new char[numbers + 3 * blocks * sizeof(float)]);
   float* scales = reinterpret_cast<float*>(scratch.get());
-  int8_t* codes = reinterpret_cast<int8_t*>(scales + 2 * blocks);
+  int8_t* codes = reinterpret_cast<int8_t*>(scales + 3 * blocks);
   share(pool, threads, parts, [&variant, x, codes, scales, blocks, parts](int64_t index) {
     const int64_t first = blocks * index / parts, last = blocks * (index + 1) / parts;
-    variant.round(x + 32 * first, last - first, codes + 32 * first, scales + first, scales + blocks + first);
+    float* of = scales + first;
+    variant.round(x + 32 * first, last - first, codes + 32 * first, of, of + blocks, of + 2 * blocks);
   });
-  return {x, codes, scales, scales + blocks, room};
+  return {x, codes, scales, scales + blocks, scales + 2 * blocks, room};
 }
 
-// Outputs go through registers by three, four, eight or sixteen: 48 of them are whole whichever it is.
+// Outputs go through registers by one, three, four, eight or sixteen. Rounded up, so that no small share is left over,
+// which one thread would do while the others wait.
 int64_t outputs_at_a_time(int64_t outputs, int64_t bytes, int64_t rows, int64_t threads) {
   const int64_t of_each = outputs / (2 * threads);  // some shares for each thread, even if one begins late
   const int64_t worth = (rows > 8 ? kMostBytes : kChunkBytes) / bytes, wanted = worth < of_each ? worth : of_each;
-  if (wanted >= 48) return wanted / 48 * 48;
+  if (wanted >= 48) return (wanted + 15) / 16 * 16;
   if (wanted >= 24) return 24;
   if (of_each >= 24 && 24 * bytes <= kMostBytes) return 24;
   return wanted < 8 ? 8 : wanted / 8 * 8;
@@ -141,7 +160,7 @@ void multiply(ffi::ThreadPool& pool, Product product, const Matrix& matrix, int6
   const int64_t total = bytes * matrix.outputs * ((rows + 3) / 4);
   const int64_t threads = total < kAloneBytes ? 1 : pool.num_threads();
   const Rows given = rounds ? rounded_rows(&pool, threads, *rounds, x, rows * matrix.inputs, scratch)
-                            : Rows{x, nullptr, nullptr, nullptr, nullptr};
+                            : Rows{x, nullptr, nullptr, nullptr, nullptr, nullptr};
   if (threads < 2) return product(matrix, given, rows, out, 0, matrix.outputs);
   const int64_t chunk = outputs_at_a_time(matrix.outputs, bytes, rows, threads);
   share(&pool, threads, (matrix.outputs + chunk - 1) / chunk, [&matrix, &given, product, rows, out, chunk](int64_t index) {
@@ -234,15 +253,7 @@ ffi::Error product_of_rounded(int number, ffi::ThreadPool pool, ffi::RemainingAr
 DEFINE_PRODUCT(F32)
 DEFINE_PRODUCT(F16)
 DEFINE_PRODUCT(BF16)
-DEFINE_BOTH(Q8_0)
-DEFINE_BOTH(Q4_0)
-DEFINE_BOTH(INT4)
-DEFINE_BOTH(Q4_1)
-DEFINE_BOTH(Q5_0)
-DEFINE_BOTH(Q5_1)
-DEFINE_BOTH(Q4_K)
-DEFINE_BOTH(Q5_K)
-DEFINE_BOTH(Q6_K)
+EACH_IN_BLOCKS(DEFINE_BOTH)
 
 // ---- what Python calls
 
@@ -276,7 +287,7 @@ EXPORTED int gemma_jax_product(const char* variant, const char* kind_name, const
     if (!run) return 1;
     std::unique_ptr<char[]> scratch;
     const Rows given = rounded ? rounded_rows(nullptr, 1, *found, x, rows * inputs, scratch)
-                               : Rows{x, nullptr, nullptr, nullptr, nullptr};
+                               : Rows{x, nullptr, nullptr, nullptr, nullptr, nullptr};
     run(matrix, given, rows, out, first, last);
     return 0;
   }

@@ -77,6 +77,8 @@ void dense_rows(const Matrix& matrix, const float* x, float* out, int64_t first,
 }
 
 // ---- blocks: runs of 32 numbers, eight runs at a time. A number is scale * code + offset.
+//
+// Where the halves of a run have scales of their own, those of eight first halves come before those of eight second ones.
 
 struct Runs {  // some runs of one output
   const Matrix& matrix;
@@ -104,6 +106,10 @@ INLINE void times(const float* from, float factor, float* to) {
 // Eight numbers, of which those from `count` on are zero.
 INLINE void f16_to_f32(const uint16_t* p, int count, float* out) {
   if (count == 8) return eight_f16(p, out);
+#if defined(VARIANT_AVX512)
+  const __m128i some = _mm_maskz_loadu_epi16((__mmask8)((1 << count) - 1), p);
+  return _mm256_storeu_ps(out, _mm256_cvtph_ps(some));
+#endif
   const Up8 found = up_to_8(p, count);
   eight_f16(found.number, out);
 }
@@ -208,22 +214,27 @@ struct OfQ5_K {
 };
 
 struct OfQ6_K {
-  enum { SUPER = 1, SCALES = 2, OFFSETS = 1, CODES = 3, BYTES = 16 };
-  INLINE void scales(const Runs& runs, int, float* scale, float* offset) {
+  enum { SUPER = 1, SCALES = 2, OFFSETS = 0, CODES = 3, BYTES = 16 };
+  INLINE void scales(const Runs& runs, int, float* scale, float*) {
     const float d = one_f16(part<0, uint16_t>(runs, 1, runs.super));
     const int8_t* each = part<1, int8_t>(runs, 16, runs.super);
-    i8_to_f32(each, d, scale);
-    i8_to_f32(each + 8, d, scale + 8);
-    times<16>(scale, -32, offset);
+    i8_pairs_to_f32(each, d, scale);
   }
   template <int B>
   INLINE C32 codes(const Runs& runs) {
     enum { HALF = B / 4, QUARTER = B % 4 };
     const uint8_t* low = part<3, uint8_t>(runs, 128, runs.super) + HALF * 64 + QUARTER % 2 * 32;
-    return with_two_bits_of_bytes<2 * QUARTER>(nibbles_of_32<QUARTER / 2>(low),
-                                               part<2, uint8_t>(runs, 64, runs.super) + HALF * 32);
+    return minus<32>(with_two_bits_of_bytes<2 * QUARTER>(nibbles_of_32<QUARTER / 2>(low),
+                                                         part<2, uint8_t>(runs, 64, runs.super) + HALF * 32));
   }
 };
+
+}  // namespace
+
+#include "few_bits.h"
+#include "grid_blocks.h"
+
+namespace {
 
 struct Multiplied {  // what is done with W weights: multiplied and added up
   const float* x;
@@ -238,7 +249,7 @@ struct PutDown {  // or kept
 
 template <class F, int B, int I, class Then>
 INLINE void lanes(C32 codes, const float* scale, const float* offset, const Then& then) {
-  enum { S = F::SCALES == 2 ? 2 * B + I * W / 16 : B };
+  enum { S = F::SCALES == 2 ? B + I * W / 16 * 8 : B };
   const V code = widen<I>(codes);
   then.take(32 * B + I * W, F::OFFSETS ? fma(code, all(scale[S]), all(offset[S])) : mul(code, all(scale[S])));
 }

@@ -4,13 +4,13 @@
 // activations loses precision.
 #pragma once
 
-#include "products.h"
+#include "wide_rows.h"
 
 namespace {
 
 // As models/packed/activations.py defines it, to the bit. Sizes are compared as whole numbers, which have the same order:
 // the largest of them is NaN or infinite where any is, so the scale is, and whatever comes of the block.
-INLINE void round_block(const float* x, int8_t* code, float* scale, float* total) {
+INLINE void round_block(const float* x, int8_t* code, float* scale, float* total, float* first) {
   float numbers[32];  // wherever they lie
   uint32_t bits[32], most = 0;
   memcpy(numbers, x, sizeof numbers);
@@ -23,16 +23,28 @@ INLINE void round_block(const float* x, int8_t* code, float* scale, float* total
   float moved[32];
   for (int i = 0; i < 32; i++) moved[i] = numbers[i] * inverse + 12582912.0f;  // 1.5 * 2^23: what is left of it is whole
   memcpy(bits, moved, sizeof bits);
-  int sum = 0;
-  for (int i = 0; i < 32; i++) {
-    code[i] = (int8_t)bits[i];
-    sum += code[i];
+  int sums[2] = {0, 0};
+  for (int half = 0; half < 2; half++) {
+    for (int i = 16 * half; i < 16 * half + 16; i++) {
+      code[i] = (int8_t)bits[i];
+      sums[half] += code[i];
+    }
   }
-  *scale = d, *total = d * (float)sum;
+  *scale = d, *total = d * (float)(sums[0] + sums[1]), *first = d * (float)sums[0];
 }
 
-void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals) {
-  for (int64_t b = 0; b < blocks; b++) round_block(x + 32 * b, codes + 32 * b, scales + b, totals + b);
+void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals, float* firsts) {
+  for (int64_t b = 0; b < blocks; b++) round_block(x + 32 * b, codes + 32 * b, scales + b, totals + b, firsts + b);
+}
+
+// Where the halves of a block have offsets of their own, the second one's counts for all of it, and what the first one's
+// has more counts for the first half.
+INLINE float more_of_first(const float* offset, int b) { return offset[b] - offset[8 + b]; }
+
+INLINE Rows later_rows(Rows x, int64_t rows, int64_t inputs) {
+  const int64_t blocks = rows * (inputs / 32);
+  x.codes += 32 * blocks, x.scales += blocks, x.totals += blocks, x.firsts += blocks;
+  return x;
 }
 
 #if defined(IN_REGISTERS)
@@ -42,21 +54,22 @@ void round_rows(const float* x, int64_t blocks, int8_t* codes, float* scales, fl
 
 template <class F, int B>
 INLINE Whole dot_of_run(const Runs& runs, const int8_t* x) {
-  const C32 codes = F::template codes<B>(runs), those = load_codes(x + 32 * B);
-  if constexpr (F::SCALES == 2) return dot_signed(minus_32(codes), those);  // two scales: no offset is one for all
-  else if constexpr (F::OFFSETS) return dot_unsigned(codes, those);
+  const C32 those = load_codes(x + 32 * B);
+  if constexpr (HasSigns<F>::value) {  // that many instructions less than to give them to the codes
+    return dot_unsigned(F::template sizes<B>(runs), with_signs(those, F::template signs<B>(runs)));
+  }
+  const C32 codes = F::template codes<B>(runs);
+  if constexpr (F::OFFSETS) return dot_unsigned(codes, those);
   else return dot_signed(codes, those);
 }
 
-// Eight runs of one output, or `some`, with one row.
-template <class F, bool ALL>
-INLINE Eight rounded_runs(const Runs& runs, int given, const Rows& x, int64_t at, Eight sums) {
-  const int some = ALL ? 8 : given;
-  float scale[8 * F::SCALES], offset[8 * F::SCALES];
-  F::scales(runs, some, scale, offset);
-  const Eight sizes = ALL ? eight_load(x.scales + at) : eight_load_some(x.scales + at, some);
+template <bool ALL>
+INLINE Eight eights(const float* p, int some) { return ALL ? eight_load(p) : eight_load_some(p, some); }
+
+// Of eight runs, or `some`: the whole numbers that they come to, and where halves have scales of their own, those of halves.
+template <class F>
+INLINE Halves dots_of_runs(const Runs& runs, int some, const int8_t* from) {
   Whole dots[8];
-  const int8_t* from = x.codes + 32 * at;
   dots[0] = dot_of_run<F, 0>(runs, from);
   dots[1] = some > 1 ? dot_of_run<F, 1>(runs, from) : no_whole();
   dots[2] = some > 2 ? dot_of_run<F, 2>(runs, from) : no_whole();
@@ -65,37 +78,58 @@ INLINE Eight rounded_runs(const Runs& runs, int given, const Rows& x, int64_t at
   dots[5] = some > 5 ? dot_of_run<F, 5>(runs, from) : no_whole();
   dots[6] = some > 6 ? dot_of_run<F, 6>(runs, from) : no_whole();
   dots[7] = some > 7 ? dot_of_run<F, 7>(runs, from) : no_whole();
+  if constexpr (F::SCALES == 1) return {totals_of_eight(dots), no_whole()};
+  Halves found;
+  halves_of_eight(dots, found.first, found.second);
+  return found;
+}
+
+template <class F, bool ALL>
+INLINE Halves dots_with(const Runs& runs, int some, const Rows& x, const WideRow& wide, int64_t at) {
+#if defined(VARIANT_AVX512)
+  if constexpr (Wide<F>::IS) {
+    return Wide<F>::template dots<ALL>(runs, some, {wide.codes + 32 * at, wide.firsts, wide.seconds}, at);
+  }
+#endif
+  return dots_of_runs<F>(runs, some, x.codes + 32 * at);
+}
+
+// They are scaled, and added to the sums.
+template <class F, bool ALL>
+INLINE Eight add_runs(const Runs& runs, int some, const Rows& x, int64_t at, const Halves& dots, Eight sums) {
+  float scale[8 * F::SCALES], offset[8 * F::SCALES];
+  F::scales(runs, some, scale, offset);
+  const Eight sizes = eights<ALL>(x.scales + at, some);
   if constexpr (F::SCALES == 2) {
-    Whole first, second;
-    halves_of_eight(dots, first, second);
-    float one[8], other[8];
-    for (int b = 0; b < 8; b++) one[b] = scale[2 * b], other[b] = scale[2 * b + 1];
-    sums = eight_fma(eight_of(first), eight_mul(eight_load(one), sizes), sums);
-    return eight_fma(eight_of(second), eight_mul(eight_load(other), sizes), sums);
-  } else {
     if constexpr (F::OFFSETS) {
-      const Eight totals = ALL ? eight_load(x.totals + at) : eight_load_some(x.totals + at, some);
-      sums = eight_fma(eight_load(offset), totals, sums);
+      const Eight second = eight_load(offset + 8);
+      sums = eight_fma(second, eights<ALL>(x.totals + at, some), sums);
+      sums = eight_fma(eight_sub(eight_load(offset), second), eights<ALL>(x.firsts + at, some), sums);
     }
-    return eight_fma(eight_of(totals_of_eight(dots)), eight_mul(eight_load(scale), sizes), sums);
+    sums = eight_fma(eight_of(dots.first), eight_mul(eight_load(scale), sizes), sums);
+    return eight_fma(eight_of(dots.second), eight_mul(eight_load(scale + 8), sizes), sums);
+  } else {
+    if constexpr (F::OFFSETS) sums = eight_fma(eight_load(offset), eights<ALL>(x.totals + at, some), sums);
+    return eight_fma(eight_of(dots.first), eight_mul(eight_load(scale), sizes), sums);
   }
 }
 
 // One output after the other: its sums are whole numbers for the most part, which do not wait for one another.
 template <class F>
-INLINE void rounded_output(const Matrix& matrix, int64_t o, const Rows& x, float* out) {
+INLINE void rounded_output(const Matrix& matrix, int64_t o, const Rows& x, const WideRow& wide, float* out) {
   const int64_t count = matrix.inputs / 32;
   Eight sums = eight_all(0);
   int64_t at = 0;
   for (; at + 8 <= count; at += 8) {
     const Runs runs = {matrix, o * count + at, F::SUPER ? (o * count + at) / 8 : 0};
     fetch_later<F>(runs, 2 * AHEAD);
-    sums = rounded_runs<F, true>(runs, 8, x, at, sums);
+    sums = add_runs<F, true>(runs, 8, x, at, dots_with<F, true>(runs, 8, x, wide, at), sums);
   }
   if (!F::SUPER && at < count) {
     const Runs runs = {matrix, o * count + at, 0};
     fetch_later<F>(runs, 2 * AHEAD);
-    sums = rounded_runs<F, false>(runs, (int)(count - at), x, at, sums);
+    const int some = (int)(count - at);
+    sums = add_runs<F, false>(runs, some, x, at, dots_with<F, false>(runs, some, x, wide, at), sums);
   }
   *out = eight_sum(sums);
 }
@@ -112,8 +146,7 @@ struct Codes {
 template <class F, int B>
 INLINE void put_down_run(const Runs& runs, int some, Codes& to) {
   if (!F::SUPER && some <= B) return;
-  C32 codes = F::template codes<B>(runs);
-  if constexpr (F::SCALES == 2) codes = minus_32(codes);
+  const C32 codes = F::template codes<B>(runs);
   memcpy(to.code + 32 * B, &codes, 32);
 }
 
@@ -146,11 +179,11 @@ INLINE int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct EightOutputs {
   int8_t* codes;                // [block, eight fours, output, 4], or [block, four eights, output, 8]
-  float *scales, *offsets;      // [block, scale, output], [block, output]
+  float *scales, *offsets;      // [block, scale, output]: of offsets as many where there are any
 };
 
 INLINE EightOutputs eight_outputs(const Rows& x, int64_t count, int scales) {
-  char* room = x.room(count * (256 + 32 * scales + 32) + 64);
+  char* room = x.room(count * (256 + 64 * scales) + 64);
   room += -(intptr_t)room & 63;
   float* floats = (float*)(room + 256 * count);
   return {(int8_t*)room, floats, floats + 8 * scales * count};
@@ -180,9 +213,12 @@ void put_side_by_side(const Matrix& matrix, PutDownCodes put_down, int64_t o, in
     for (int b = 0; b < some; b++) {
       lay_side_by_side(codes, b, to.codes + 256 * (at + b));
       for (int s = 0; s < SCALES; s++)
-        for (int r = 0; r < 8; r++) to.scales[((at + b) * SCALES + s) * 8 + r] = codes[r].scale[b * SCALES + s];
-      if (OFFSETS)
-        for (int r = 0; r < 8; r++) to.offsets[(at + b) * 8 + r] = codes[r].offset[b];
+        for (int r = 0; r < 8; r++) to.scales[((at + b) * SCALES + s) * 8 + r] = codes[r].scale[8 * s + b];
+      if (!OFFSETS) continue;
+      float* offsets = to.offsets + (at + b) * SCALES * 8;
+      for (int r = 0; r < 8; r++) offsets[r] = codes[r].offset[8 * (SCALES - 1) + b];
+      if (SCALES == 2)
+        for (int r = 0; r < 8; r++) offsets[8 + r] = more_of_first(codes[r].offset, b);
     }
   }
 }
@@ -226,7 +262,7 @@ INLINE void one_four(const int8_t* codes, const int8_t* from, int64_t n, Pairs* 
       const Pairs found = pairs_unsigned(four, those);
       pairs[m] = K % 4 ? add_pairs(pairs[m], found) : found;
       if (K == 3) dots[0][m] = whole_of(pairs[m]);
-      if (K == 7) dots[0][m] = add_whole(dots[0][m], whole_of(pairs[m]));
+      if (K == 7) dots[SCALES - 1][m] = SCALES == 2 ? whole_of(pairs[m]) : add_whole(dots[0][m], whole_of(pairs[m]));
     } else {
       enum { HALF = SCALES == 2 && K > 3, FIRST = SCALES == 2 ? K % 4 == 0 : K == 0 };
       const Whole found = whole_of(pairs_signed(four, those));
@@ -259,7 +295,9 @@ INLINE void one_block(const EightOutputs& w, int64_t at, const Rows& x, int64_t 
   const int64_t count = n / 32;
   for (int m = 0; m < M; m++) {
     const Eight size = eight_all(x.scales[m * count + at]);
-    if (OFFSETS) sums[m] = eight_fma(eight_load(w.offsets + 8 * at), eight_all(x.totals[m * count + at]), sums[m]);
+    const float* offsets = w.offsets + 8 * SCALES * at;
+    if (OFFSETS) sums[m] = eight_fma(eight_load(offsets), eight_all(x.totals[m * count + at]), sums[m]);
+    if (OFFSETS && SCALES == 2) sums[m] = eight_fma(eight_load(offsets + 8), eight_all(x.firsts[m * count + at]), sums[m]);
     for (int s = 0; s < SCALES; s++) {
       const Eight scale = eight_mul(eight_load(w.scales + (at * SCALES + s) * 8), size);
       sums[m] = eight_fma(eight_of(dots[s][m]), scale, sums[m]);
@@ -301,7 +339,7 @@ void in_eights(const Matrix& matrix, PutDownCodes put_down, const Rows& given, i
       else if (now == 2) eight_with_rows<SCALES, OFFSETS, 2>(w, x, n, to, matrix.outputs, some);
       else eight_with_rows<SCALES, OFFSETS, 1>(w, x, n, to, matrix.outputs, some);
       left -= now, to += now * matrix.outputs;
-      x.codes += now * n, x.scales += now * count, x.totals += now * count;
+      x = later_rows(x, now, n);
     }
   }
 }
@@ -319,21 +357,23 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
       const int some = count - at < 8 ? (int)(count - at) : 8;
       put_down(matrix, o, at, some, codes);
       for (int m = 0; m < M; m++) {
-        float one[8] = {0}, other[8] = {0}, offset[8] = {0}, totals[8] = {0};
+        float one[8] = {0}, other[8] = {0}, offset[8] = {0}, more[8] = {0}, totals[8] = {0}, firsts[8] = {0};
         Whole dots[8] = {};
         for (int b = 0; b < some; b++) {
           const float size = x.scales[m * count + at + b];
-          one[b] = codes.scale[SCALES * b] * size, other[b] = codes.scale[SCALES * b + SCALES - 1] * size;
-          offset[b] = codes.offset[b], totals[b] = x.totals[m * count + at + b];
+          one[b] = codes.scale[b] * size, other[b] = codes.scale[8 * (SCALES - 1) + b] * size;
+          if (OFFSETS) offset[b] = codes.offset[8 * (SCALES - 1) + b], totals[b] = x.totals[m * count + at + b];
+          if (OFFSETS && SCALES == 2) more[b] = more_of_first(codes.offset, b), firsts[b] = x.firsts[m * count + at + b];
           dots[b] = dot_signed(load_codes(codes.code + 32 * b), load_codes(x.codes + m * n + 32 * (at + b)));
         }
+        if (OFFSETS) sums[m] = eight_fma(eight_load(offset), eight_load(totals), sums[m]);
+        if (OFFSETS && SCALES == 2) sums[m] = eight_fma(eight_load(more), eight_load(firsts), sums[m]);
         if (SCALES == 2) {
           Whole first_half, second_half;
           halves_of_eight(dots, first_half, second_half);
           sums[m] = eight_fma(eight_of(first_half), eight_load(one), sums[m]);
           sums[m] = eight_fma(eight_of(second_half), eight_load(other), sums[m]);
         } else {
-          if (OFFSETS) sums[m] = eight_fma(eight_load(offset), eight_load(totals), sums[m]);
           sums[m] = eight_fma(eight_of(totals_of_eight(dots)), eight_load(one), sums[m]);
         }
       }
@@ -349,13 +389,16 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
   if (rows > 2) {
-    in_eights<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, x, rows, out, first, last);
+    in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
     return;
   }
-  Rows other = x;
-  if (rows > 1) other.codes += matrix.inputs, other.scales += matrix.inputs / 32, other.totals += matrix.inputs / 32;
+  const Rows both[2] = {x, rows > 1 ? later_rows(x, 1, matrix.inputs) : x};
+  WideRow wide[2] = {};
+#if defined(VARIANT_AVX512)
+  if constexpr (Wide<F>::IS) wide_rows<F>(x, rows, matrix.inputs, wide);
+#endif
   for (int64_t o = first; o < last; o++) {
-    for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, m ? other : x, out + m * matrix.outputs + o);
+    for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, both[m], wide[m], out + m * matrix.outputs + o);
   }
 }
 
@@ -367,14 +410,13 @@ void one_by_one(const Matrix& matrix, PutDownCodes put_down, Rows x, int64_t row
     const int64_t some = rows >= 4 ? 4 : 1;
     if (some == 4) rounded_put_down<SCALES, OFFSETS, 4>(matrix, put_down, x, out, first, last);
     else rounded_put_down<SCALES, OFFSETS, 1>(matrix, put_down, x, out, first, last);
-    rows -= some, out += some * matrix.outputs;
-    x.codes += some * matrix.inputs, x.scales += some * (matrix.inputs / 32), x.totals += some * (matrix.inputs / 32);
+    rows -= some, out += some * matrix.outputs, x = later_rows(x, some, matrix.inputs);
   }
 }
 
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
-  one_by_one<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, x, rows, out, first, last);
+  one_by_one<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
 }
 
 #endif
@@ -385,23 +427,22 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
 // I8MM has instructions for rounded rows alone: everything else is that of the dot product.
 #if defined(VARIANT_I8MM)
 #define DENSE(FORMAT) 0
-#define BLOCKS(FORMAT) 0
+#define BLOCKS(KIND) 0,
 #define PARTS(NAME) 0, 0, &dotprod
 #elif defined(VARIANT_AVX512)
 #define DENSE(FORMAT) dense<FORMAT>
-#define BLOCKS(FORMAT) 0
+#define BLOCKS(KIND) 0,
 #define PARTS(NAME) &attention_##NAME, &between_##NAME, &avx2
 #else
 #define DENSE(FORMAT) dense<FORMAT>
-#define BLOCKS(FORMAT) blocks<FORMAT>
+#define BLOCKS(KIND) blocks<Of##KIND>,
 #define PARTS(NAME) &attention_##NAME, &between_##NAME, 0
 #endif
+#define ROUNDED(KIND) rounded<Of##KIND>,
 
-#define DEFINE_VARIANT(NAME)                                                                                        \
-  extern const Variant NAME = {                                                                                     \
-      #NAME,                                                                                                        \
-      {DENSE(OfF32), DENSE(OfF16), DENSE(OfBF16), BLOCKS(OfQ8_0), BLOCKS(OfQ4_0), BLOCKS(OfINT4), BLOCKS(OfQ4_1),   \
-       BLOCKS(OfQ5_0), BLOCKS(OfQ5_1), BLOCKS(OfQ4_K), BLOCKS(OfQ5_K), BLOCKS(OfQ6_K)},                             \
-      {0, 0, 0, rounded<OfQ8_0>, rounded<OfQ4_0>, rounded<OfINT4>, rounded<OfQ4_1>, rounded<OfQ5_0>,                \
-       rounded<OfQ5_1>, rounded<OfQ4_K>, rounded<OfQ5_K>, rounded<OfQ6_K>},                                         \
+#define DEFINE_VARIANT(NAME)                                                   \
+  extern const Variant NAME = {                                                \
+      #NAME,                                                                   \
+      {DENSE(OfF32), DENSE(OfF16), DENSE(OfBF16), EACH_IN_BLOCKS(BLOCKS)},     \
+      {0, 0, 0, EACH_IN_BLOCKS(ROUNDED)},                                      \
       round_rows, PARTS(NAME)};

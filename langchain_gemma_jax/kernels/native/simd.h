@@ -38,6 +38,16 @@ INLINE uint16_t get16(const uint16_t* p) {  // wherever it lies
   return value;
 }
 
+typedef uint8_t U32 __attribute__((vector_size(32)));  // as GCC and Clang have it for every processor
+typedef uint64_t Q4 __attribute__((vector_size(32)));
+
+template <class T>
+INLINE T get(const void* p) {
+  T found;
+  memcpy(&found, p, sizeof found);
+  return found;
+}
+
 struct Up8 {  // up to eight numbers of sixteen bits, and zeros
   uint16_t number[8];
 };
@@ -74,6 +84,7 @@ INLINE V load_bf16(const uint16_t* p) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
 }
 INLINE V load_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
+INLINE V load_i8(const int8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))); }
 INLINE __m256 halves_of(V v) {
   return _mm256_add_ps(_mm512_castps512_ps256(v), _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)));
 }
@@ -96,6 +107,7 @@ INLINE V load_bf16(const uint16_t* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
 }
 INLINE V load_f16(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
+INLINE V load_i8(const int8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p))); }
 INLINE __m256 halves_of(V v) { return v; }
 template <int I>
 INLINE V widen(C32 c) {
@@ -127,6 +139,13 @@ INLINE void i8_to_f32(const int8_t* p, float times, float* out) {
   const __m128i eight = _mm_loadl_epi64((const __m128i*)p);
   _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)), _mm256_set1_ps(times)));
 }
+INLINE void i8_pairs_to_f32(const int8_t* p, float times, float* out) {  // eight first ones, then eight second ones
+  const __m128i apart = _mm_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m128i both = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i*)p), apart);
+  const __m256 factor = _mm256_set1_ps(times);
+  _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(both)), factor));
+  _mm256_storeu_ps(out + 8, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(both, 8))), factor));
+}
 INLINE C32 load_codes(const int8_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
 INLINE C32 nibbles_of_16(const uint8_t* p) {  // the lower halves of sixteen bytes, then the upper ones
   const __m128i t = _mm_loadu_si128((const __m128i*)p);
@@ -137,12 +156,18 @@ INLINE C32 nibbles_of_32(const uint8_t* p) {
   const __m256i t = _mm256_loadu_si256((const __m256i*)p);
   return _mm256_and_si256(UPPER ? _mm256_srli_epi16(t, 4) : t, _mm256_set1_epi8(15));
 }
-INLINE C32 with_bits_of_word(C32 c, uint32_t word) {  // bit i of the word is worth 16 in number i
+#if defined(VARIANT_AVX512)
+INLINE C32 set_bits(uint32_t word) { return _mm256_movm_epi8(word); }
+#else
+INLINE C32 set_bits(uint32_t word) {  // all bits of number i, where bit i of the word is set
   const __m256i which = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
   const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)word), which);
   const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ULL);
-  const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-  return _mm256_or_si256(c, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+  return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+}
+#endif
+INLINE C32 looked_up(const int8_t* table, C32 nibbles) {  // in sixteen numbers
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table)), nibbles);
 }
 template <int BIT>
 INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) {  // a bit of byte i is worth 16 in number i
@@ -186,8 +211,10 @@ INLINE Eight eight_load_some(const float* p, int some) {  // and zeros; what is 
   return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(some), lanes));
 }
 INLINE Eight eight_add(Eight a, Eight b) { return _mm256_add_ps(a, b); }
+INLINE Eight eight_sub(Eight a, Eight b) { return _mm256_sub_ps(a, b); }
 INLINE Eight eight_mul(Eight a, Eight b) { return _mm256_mul_ps(a, b); }
 INLINE Whole no_whole() { return _mm256_setzero_si256(); }
+INLINE Whole load_whole(const int32_t* p) { return _mm256_loadu_si256((const __m256i*)p); }
 INLINE void fours_of_eight(const Whole* d, Whole& low, Whole& high) {  // of dots 0 to 3, of 4 to 7: first halves, second ones
   low = _mm256_hadd_epi32(_mm256_hadd_epi32(d[0], d[1]), _mm256_hadd_epi32(d[2], d[3]));
   high = _mm256_hadd_epi32(_mm256_hadd_epi32(d[4], d[5]), _mm256_hadd_epi32(d[6], d[7]));
@@ -230,7 +257,6 @@ INLINE void turn_fours(C32* v) {  // eight registers of eight fours: four k of r
     v[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20), v[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
   }
 }
-INLINE C32 minus_32(C32 c) { return _mm256_sub_epi8(c, _mm256_set1_epi8(32)); }
 INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
 
 #elif defined(VARIANT_NEON)
@@ -244,18 +270,11 @@ INLINE void fetch(const void* p) { _mm_prefetch((const char*)p, _MM_HINT_T0); }
 enum { ONE_PASS = 0, W = 8 };
 typedef float V __attribute__((vector_size(32)));
 typedef int8_t C32 __attribute__((vector_size(32)));
-typedef uint8_t U32 __attribute__((vector_size(32)));
 typedef uint8_t U16 __attribute__((vector_size(16)));
 typedef int32_t Whole __attribute__((vector_size(32)));
 typedef int8_t C8 __attribute__((vector_size(8)));
 typedef uint8_t U8 __attribute__((vector_size(8)));
 typedef uint32_t Bits __attribute__((vector_size(32)));
-template <class T>
-INLINE T get(const void* p) {
-  T found;
-  memcpy(&found, p, sizeof found);
-  return found;
-}
 INLINE V zero() { return V{}; }
 INLINE V load(const float* p) { return get<V>(p); }
 INLINE void store(float* p, const V& v) { memcpy(p, &v, sizeof v); }
@@ -276,6 +295,7 @@ typedef int16_t S8 __attribute__((vector_size(16)));
 INLINE V floats_of(const void* p) {  // eight codes; in steps that compilers know instructions for
   return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(get<C8>(p), S8), Whole), V);
 }
+INLINE V load_i8(const int8_t* p) { return floats_of(p); }
 template <int I>
 INLINE V widen(C32 c) { return floats_of((const char*)&c + 8 * I); }
 INLINE float sum(V v) {
@@ -291,6 +311,9 @@ INLINE void eight_bf16(const uint16_t* p, float* out) {
 }
 INLINE void u8_to_f32(const uint8_t* p, float times, float* out) { store(out, __builtin_convertvector(get<U8>(p), V) * times); }
 INLINE void i8_to_f32(const int8_t* p, float times, float* out) { store(out, floats_of(p) * times); }
+INLINE void i8_pairs_to_f32(const int8_t* p, float times, float* out) {
+  for (int i = 0; i < 8; i++) out[i] = (float)p[2 * i] * times, out[8 + i] = (float)p[2 * i + 1] * times;
+}
 INLINE C32 load_codes(const int8_t* p) { return get<C32>(p); }
 INLINE C32 nibbles_of_16(const uint8_t* p) {
   const U16 t = get<U16>(p), halves[2] = {t & 15, t >> 4};
@@ -298,10 +321,15 @@ INLINE C32 nibbles_of_16(const uint8_t* p) {
 }
 template <int UPPER>
 INLINE C32 nibbles_of_32(const uint8_t* p) { return (C32)(UPPER ? get<U32>(p) >> 4 : get<U32>(p) & 15); }
-INLINE C32 with_bits_of_word(C32 c, uint32_t word) {
-  U32 bit;
-  for (int i = 0; i < 32; i++) bit[i] = (uint8_t)((word >> i & 1) << 4);
-  return c | (C32)bit;
+INLINE C32 set_bits(uint32_t word) {
+  const uint64_t each = 0x0101010101010101ULL;
+  const Q4 bytes = {(word & 255) * each, (word >> 8 & 255) * each, (word >> 16 & 255) * each, (word >> 24) * each};
+  return (C32)(((U32)(bytes & 0x8040201008040201ULL)) != 0);
+}
+INLINE C32 looked_up(const int8_t* table, C32 nibbles) {
+  C32 found;
+  for (int i = 0; i < 32; i++) found[i] = table[nibbles[i]];
+  return found;
 }
 template <int BIT>
 INLINE C32 with_bit_of_bytes(C32 c, const uint8_t* p) { return c | (C32)((get<U32>(p) >> BIT & 1) << 4); }
@@ -329,10 +357,24 @@ INLINE Whole totals_of_eight(const Whole* d) {  // lane b: what dot b comes to
   halves_of_eight(d, first, second);
   return first + second;
 }
-INLINE C32 minus_32(C32 c) { return c - 32; }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }
 
 #endif
+
+// ---- made of these, or of what compilers have for every processor
+
+INLINE C32 codes_of(U32 bytes) { return get<C32>(&bytes); }
+INLINE U32 bytes_of(C32 codes) { return get<U32>(&codes); }
+INLINE C32 codes_of(Q4 eights) { return get<C32>(&eights); }
+INLINE C32 with_bits_of_word(C32 c, uint32_t word) {  // bit i of the word is worth 16 in number i
+  return codes_of(bytes_of(c) | (bytes_of(set_bits(word)) & 16));
+}
+INLINE C32 with_signs(C32 c, uint32_t word) {  // minus number i, where bit i of the word is set
+  const U32 minus = bytes_of(set_bits(word));
+  return codes_of((bytes_of(c) ^ minus) - minus);
+}
+template <int MIDDLE>
+INLINE C32 minus(C32 c) { return codes_of(bytes_of(c) - (uint8_t)MIDDLE); }
 
 namespace {  // each variant's own, as all of this is: how numbers of a dense array become floats
 

@@ -30,6 +30,10 @@ INLINE V load_bf16(const uint16_t* p) {
   return {vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vget_low_u16(t)), 16)),
           vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vget_high_u16(t)), 16))};
 }
+INLINE V load_i8(const int8_t* p) {
+  const int16x8_t wide = vmovl_s8(vld1_s8(p));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))};
+}
 INLINE V load_f16(const uint16_t* p) {
   const float16x8_t t = vreinterpretq_f16_u16(eight_of_16(p));
   return {vcvt_f32_f16(vget_low_f16(t)), vcvt_f32_f16(vget_high_f16(t))};
@@ -54,6 +58,11 @@ INLINE void u8_to_f32(const uint8_t* p, float times, float* out) {  // eight, ea
   store(out, mul({vcvtq_f32_u32(vmovl_u16(vget_low_u16(t))), vcvtq_f32_u32(vmovl_u16(vget_high_u16(t)))}, all(times)));
 }
 INLINE void i8_to_f32(const int8_t* p, float times, float* out) { store(out, mul(floats_of(vld1_s8(p)), all(times))); }
+INLINE void i8_pairs_to_f32(const int8_t* p, float times, float* out) {  // eight first ones, then eight second ones
+  const int8x8x2_t both = vld2_s8(p);
+  store(out, mul(floats_of(both.val[0]), all(times)));
+  store(out + 8, mul(floats_of(both.val[1]), all(times)));
+}
 INLINE C32 load_codes(const int8_t* p) { return {vld1q_s8(p), vld1q_s8(p + 16)}; }
 INLINE C32 codes_of(uint8x16_t a, uint8x16_t b) { return {vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)}; }
 INLINE C32 with(C32 c, uint8x16_t a, uint8x16_t b) {
@@ -69,12 +78,16 @@ INLINE C32 nibbles_of_32(const uint8_t* p) {
   const uint8x16_t a = vld1q_u8(p), b = vld1q_u8(p + 16), low = vdupq_n_u8(15);
   return UPPER ? codes_of(vshrq_n_u8(a, 4), vshrq_n_u8(b, 4)) : codes_of(vandq_u8(a, low), vandq_u8(b, low));
 }
-INLINE C32 with_bits_of_word(C32 c, uint32_t word) {  // bit i of the word is worth 16 in number i
+INLINE C32 set_bits(uint32_t word) {  // all bits of number i, where bit i of the word is set
   const uint8x8_t each = vcreate_u8(0x8040201008040201ULL);
-  const uint8x16_t bit = vcombine_u8(each, each), sixteen = vdupq_n_u8(16);
+  const uint8x16_t bit = vcombine_u8(each, each);
   const uint8x16_t a = vcombine_u8(vdup_n_u8((uint8_t)word), vdup_n_u8((uint8_t)(word >> 8)));
   const uint8x16_t b = vcombine_u8(vdup_n_u8((uint8_t)(word >> 16)), vdup_n_u8((uint8_t)(word >> 24)));
-  return with(c, vandq_u8(vtstq_u8(a, bit), sixteen), vandq_u8(vtstq_u8(b, bit), sixteen));
+  return codes_of(vtstq_u8(a, bit), vtstq_u8(b, bit));
+}
+INLINE C32 looked_up(const int8_t* table, C32 nibbles) {  // in sixteen numbers
+  const int8x16_t all_of_them = vld1q_s8(table);
+  return {vqtbl1q_s8(all_of_them, vreinterpretq_u8_s8(nibbles.a)), vqtbl1q_s8(all_of_them, vreinterpretq_u8_s8(nibbles.b))};
 }
 template <int BIT>
 INLINE uint8x16_t moved_to_4(const uint8_t* p, uint8_t kept) {  // what is kept of a byte from BIT on, from bit 4 on
@@ -103,6 +116,7 @@ INLINE Eight eight_load_some(const float* p, int some) {  // and zeros; what is 
 }
 INLINE Eight eight_fma(Eight a, Eight b, Eight c) { return fma(a, b, c); }
 INLINE Eight eight_add(Eight a, Eight b) { return {vaddq_f32(a.a, b.a), vaddq_f32(a.b, b.b)}; }
+INLINE Eight eight_sub(Eight a, Eight b) { return {vsubq_f32(a.a, b.a), vsubq_f32(a.b, b.b)}; }
 INLINE Eight eight_mul(Eight a, Eight b) { return mul(a, b); }
 INLINE Eight eight_of(Whole w) { return {vcvtq_f32_s32(w.a), vcvtq_f32_s32(w.b)}; }
 INLINE float eight_sum(Eight v) {  // halves first, then lane i and i + 2: as eight outputs side by side are added
@@ -188,13 +202,12 @@ INLINE void turn_fours(C32* v) {  // eight registers of eight fours: four k of r
   turn_four(v[0].b, v[1].b, v[2].b, v[3].b, low + 4), turn_four(v[4].b, v[5].b, v[6].b, v[7].b, high + 4);
   for (int i = 0; i < 8; i++) v[i] = {low[i], high[i]};
 }
-INLINE C32 minus_32(C32 c) { return {vsubq_s8(c.a, vdupq_n_s8(32)), vsubq_s8(c.b, vdupq_n_s8(32))}; }
 INLINE void fetch(const void* p) { __builtin_prefetch(p); }
 
 // ---- what a softmax takes beside
 
 INLINE V add(V a, V b) { return eight_add(a, b); }
-INLINE V sub(V a, V b) { return {vsubq_f32(a.a, b.a), vsubq_f32(a.b, b.b)}; }
+INLINE V sub(V a, V b) { return eight_sub(a, b); }
 INLINE V div(V a, V b) { return {vdivq_f32(a.a, b.a), vdivq_f32(a.b, b.b)}; }
 INLINE V larger(V a, V b) {  // b, if either is NaN
   return {vbslq_f32(vcgtq_f32(a.a, b.a), a.a, b.a), vbslq_f32(vcgtq_f32(a.b, b.b), a.b, b.b)};

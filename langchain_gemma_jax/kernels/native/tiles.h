@@ -72,31 +72,32 @@ INLINE char* aligned_room(const Rows& x, int64_t bytes) {
 }
 
 struct TiledRows {
-  int8_t* codes;          // [sixteen rows, block, eight fours, row, 4]
-  float *scales, *totals;  // [sixteen rows, block, row]
-  Codes* weights;          // [eight blocks, output]
+  int8_t* codes;                     // [sixteen rows, block, eight fours, row, 4]
+  float *scales, *totals, *firsts;  // [sixteen rows, block, row]
+  Codes* weights;                    // [eight blocks, output]
 };
 
 INLINE TiledRows room_for_tiles(const Rows& x, int64_t rows, int64_t count) {
   const int64_t blocks = tiles_for(rows) * count;
-  char* room = aligned_room(x, blocks * (512 + 2 * 64) + (count + 7) / 8 * SIDE * (int64_t)sizeof(Codes));
-  float* floats = (float*)(room + blocks * 512);
-  return {(int8_t*)room, floats, floats + blocks * SIDE, (Codes*)(floats + 2 * blocks * SIDE)};
+  char* room = aligned_room(x, blocks * (512 + 3 * 64) + (count + 7) / 8 * SIDE * (int64_t)sizeof(Codes));
+  float *scales = (float*)(room + blocks * 512), *totals = scales + blocks * SIDE, *firsts = totals + blocks * SIDE;
+  return {(int8_t*)room, scales, totals, firsts, (Codes*)(firsts + blocks * SIDE)};
 }
 
 // Rows as tiles are: numbers that one instruction multiplies lie side by side. What is no row is zeros.
 INLINE void lay_out_rows(const Rows& x, int64_t rows, int64_t count, const TiledRows& to) {
   int8_t* codes = to.codes;
-  float *scales = to.scales, *totals = to.totals;
+  float *scales = to.scales, *totals = to.totals, *firsts = to.firsts;
   for (int64_t m = 0; m < rows; m += SIDE) {
     const __mmask16 those = rows - m >= SIDE ? 0xffff : (__mmask16)((1u << (rows - m)) - 1);
     const __m512i lanes = _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
                                              _mm512_set1_epi32((int)count));
-    for (int64_t at = 0; at < count; at++, scales += SIDE, totals += SIDE) {
+    for (int64_t at = 0; at < count; at++, scales += SIDE, totals += SIDE, firsts += SIDE) {
       const int64_t from = m * count + at;
       const __m512 none = _mm512_setzero_ps();
       _mm512_store_ps(scales, _mm512_mask_i32gather_ps(none, those, lanes, x.scales + from, 4));
       _mm512_store_ps(totals, _mm512_mask_i32gather_ps(none, those, lanes, x.totals + from, 4));
+      _mm512_store_ps(firsts, _mm512_mask_i32gather_ps(none, those, lanes, x.firsts + from, 4));
     }
     for (int64_t at = 0; at < count; at += 2) {
       const __mmask16 some = count - at > 1 ? 0xffff : 0xff;
@@ -113,22 +114,24 @@ INLINE void lay_out_rows(const Rows& x, int64_t rows, int64_t count, const Tiled
 
 // One block of sixteen outputs with sixteen rows, added to their sums.
 template <int SCALES, bool OFFSETS>
-INLINE void tile_block(const Codes* weights, int b, const int8_t* x, const float* scales, const float* totals, V* sums) {
+INLINE void tile_block(const TiledRows& tiled, const Codes* weights, int b, int64_t block, V* sums) {
   enum { HALF = 32 / SCALES };
   alignas(64) int32_t dots[SCALES][SIDE][16];
   for (int s = 0; s < SCALES; s++) {
     _tile_zero(0);
     _tile_loadd(1, weights->code + 32 * b + HALF * s, sizeof(Codes));
-    _tile_loadd(2, x + s * 16 * HALF, 64);
+    _tile_loadd(2, tiled.codes + block * 512 + s * 16 * HALF, 64);
     _tile_dpbssd(0, 1, 2);
     _tile_stored(0, dots[s], 64);
   }
-  const V size = load(scales);
+  const V size = load(tiled.scales + block * SIDE);
   for (int r = 0; r < SIDE; r++) {
-    if (OFFSETS) sums[r] = fma(all(weights[r].offset[b]), load(totals), sums[r]);
+    const float* offset = weights[r].offset;
+    if (OFFSETS) sums[r] = fma(all(offset[8 * (SCALES - 1) + b]), load(tiled.totals + block * SIDE), sums[r]);
+    if (OFFSETS && SCALES == 2) sums[r] = fma(all(more_of_first(offset, b)), load(tiled.firsts + block * SIDE), sums[r]);
     for (int s = 0; s < SCALES; s++) {
       const V dot = _mm512_cvtepi32_ps(_mm512_load_si512(dots[s][r]));
-      sums[r] = fma(dot, mul(all(weights[r].scale[SCALES * b + s]), size), sums[r]);
+      sums[r] = fma(dot, mul(all(weights[r].scale[8 * s + b]), size), sums[r]);
     }
   }
 }
@@ -147,9 +150,7 @@ INLINE void tile_blocks(const TiledRows& tiled, int64_t group, int64_t count, co
     for (int r = 0; r < SIDE; r++) sums[r] = zero();
     for (int64_t at = b; at < count; at += 8) {
       for (int line = 0; line < lines; line++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-      const int64_t block = group * count + at;
-      tile_block<SCALES, OFFSETS>(tiled.weights + at / 8 * SIDE, b, tiled.codes + block * 512, tiled.scales + block * SIDE,
-                                  tiled.totals + block * SIDE, sums);
+      tile_block<SCALES, OFFSETS>(tiled, tiled.weights + at / 8 * SIDE, b, group * count + at, sums);
     }
     for (int halves = i; halves & 1; halves >>= 1) {
       waiting--;
@@ -327,7 +328,7 @@ void tiled(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_
     if (rows <= HALF_SIDE)
       return in_pairs<F::OFFSETS, WHOLE, Whole>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
   }
-  in_tiles<F::SCALES, F::OFFSETS && F::SCALES == 1>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
+  in_tiles<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, codes, F::BYTES, x, rows, out, first, last);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Rows {
   const int8_t* codes;   // [row, inputs]
   const float* scales;   // [row, inputs / 32]
   const float* totals;   // the same: what a block comes to, once it is rounded
+  const float* firsts;   // the same: what its first half comes to
   char* (*room)(int64_t bytes);  // memory of the thread's own, until it asks again
 };
 
@@ -27,13 +28,20 @@ struct Rows {
 // `inputs`: so a result does not depend on the other rows, nor on how the outputs are shared among threads.
 typedef void (*Product)(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last);
 
-enum KindOf { F32, F16, BF16, Q8_0, Q4_0, INT4, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, KINDS };
+// Every format of blocks, in the order of models/packed/block_formats.py.
+#define EACH_IN_BLOCKS(DO)                                                                                           \
+  DO(Q8_0) DO(Q4_0) DO(INT4) DO(Q4_1) DO(Q5_0) DO(Q5_1) DO(Q4_K) DO(Q5_K) DO(Q6_K) DO(Q2_K) DO(Q3_K) DO(IQ4_NL)      \
+  DO(IQ4_XS) DO(IQ3_S) DO(IQ3_XXS) DO(IQ2_S) DO(IQ2_XS) DO(IQ2_XXS) DO(IQ1_M) DO(IQ1_S) DO(TQ1_0) DO(TQ2_0) DO(MXFP4) \
+  DO(NVFP4) DO(Q1_0)
+
+#define LISTED(KIND) KIND,
+enum KindOf { F32, F16, BF16, EACH_IN_BLOCKS(LISTED) KINDS };
 
 struct Variant {
   const char* name;
   Product products[KINDS];
   Product rounded[KINDS];  // the same with rounded rows; none for dense matrices
-  void (*round)(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals);
+  void (*round)(const float* x, int64_t blocks, int8_t* codes, float* scales, float* totals, float* firsts);
   const Attention* attention;
   const Between* between;
   const Variant* others;  // whose products and parts are taken where it has none of its own

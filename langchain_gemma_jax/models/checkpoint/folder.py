@@ -27,7 +27,9 @@ from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
-MERGE_ADAPTER = "Merge it into its base model (in PEFT, merge_and_unload), save the result, and load that."
+BESIDE_A_MODEL = (
+    "Give its base as the model and the folder as adapter=..., or merge it into its base (merge_and_unload)."
+)
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 """File endings of pickles. Reading one runs the code that it holds, so they are never opened."""
 
@@ -53,9 +55,7 @@ def open_folder(path: Path) -> Checkpoint[TensorSource]:
 def _open(path: Path) -> Checkpoint[TensorSource]:
     names = _names(path)
     if ADAPTER in names:
-        raise UnsupportedModelError(
-            f"{path / ADAPTER}: the folder holds an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}"
-        )
+        raise UnsupportedModelError(f"{path / ADAPTER}: expected a model, found an adapter (LoRA). {BESIDE_A_MODEL}")
     if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
         return _open_hf(path)
     from langchain_gemma_jax.models.checkpoint.official.orbax import find_orbax, open_orbax

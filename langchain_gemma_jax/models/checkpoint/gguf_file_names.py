@@ -11,10 +11,12 @@ from langchain_gemma_jax.errors import CheckpointNotFoundError
 SUFFIX = ".gguf"
 PREFERRED = "Q4_K_M"
 MOST_SHARDS = 1_000
-_QUANTISED = re.compile(r"i?q\d\w*|ud|[kmsl]|x+[sl]|\d")  # words of a name that say how it is stored, or a number
+_QUANTISED = re.compile(
+    r"[it]?q\d\w*|(mx|nv)fp4|ud|[kmsl]|x+[sl]|\d"
+)  # words of a name that say how it is stored, or a number
 _ENCODERS, _PRECISIONS = "mmproj", ("bf16", "f16", "f32", "q8_0")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
-_KNOWN = re.compile(r"[-._/](q\d(_[0-9k])?(_[0-9a-z]+)?|f16|bf16|f32)(?=[-._/])", re.IGNORECASE)
+_KNOWN = re.compile(r"[-._/]([it]?q\d(_[0-9k])?(_[0-9a-z]+)?|(?:mx|nv)fp4|f16|bf16|f32)(?=[-._/])", re.IGNORECASE)
 
 
 def shards_of(path: Path) -> list[Path]:

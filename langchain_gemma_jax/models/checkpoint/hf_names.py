@@ -13,10 +13,17 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 
-PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
-"""Prefixes of the text tower's names. The last two are those of multimodal checkpoints, older and newer."""
+PREFIXES = (
+    *("model.", "", "language_model.model.", "model.language_model."),
+    *("model.language_model.model.", "model.model.language_model.", "model.model.language_model.model."),
+)
+"""Prefixes of the text tower's names. The second two are those of multimodal checkpoints, older and newer; the others
+those of a multimodal model within another one, as ShieldGemma 2 is stored."""
 
-HEADS = ("lm_head.weight", "language_model.lm_head.weight")
+HEADS = tuple(
+    f"{around}lm_head.weight"
+    for around in ("", "language_model.", "model.", "model.language_model.", "model.model.language_model.")
+)
 
 _EMBED = "embed_tokens.weight"
 
@@ -54,9 +61,18 @@ _OF_LAYER: Mapping[str, str] = {
 _BLOCKS = {"ple_in": "ple.", "ple_in_norm": "ple."} | dict.fromkeys(("ple_gate", "ple_out", "ple_norm"), "ple_block.")
 _PROJECTION = "embedding_projection.weight"
 
+# A drafter's own tensors, which have no prefix.
+_OF_DRAFTER: Mapping[str, str] = {
+    "from_target": "pre_projection.weight",
+    "to_target": "post_projection.weight",
+    "centroids": "masked_embedding.centroids.weight",
+}
+TOKEN_ORDER = "masked_embedding.token_ordering"  # noqa: S105  no password
+"""A drafter's tokens by group: whole numbers, which have no place among the arrays of a configuration."""
+
 # Tensors that a checkpoint may hold in addition to the text tower's.
 _OTHER_TOWERS = re.compile(
-    r"(model\.)?(vision_tower|vision_embedder|embed_vision|multi_modal_projector|audio_tower|embed_audio)\."
+    r"(model\.)*(vision_tower|vision_embedder|embed_vision|multi_modal_projector|audio_tower|embed_audio)\."
 )
 _BUFFER = re.compile(r"(.*\.)?rotary_emb\.\w*inv_freq")  # recomputed, never read
 
@@ -68,6 +84,7 @@ class HfNaming:
     prefix: str
     head: str
     dense: tuple[str, ...] = ()  # of an embedding model: the matrices after the mean
+    ffw_norm: str = _OF_LAYER["ffw_norm"]  # the norm before feed-forward
 
     def __call__(self, config: ModelConfig, path: Path) -> list[Part]:
         shape = _specs(config)[path].shape
@@ -78,6 +95,8 @@ class HfNaming:
                 return [Part(self._text_matrices(config)[int(key.removeprefix(TEXT_MATRIX))], shape)]
             case ("head",):
                 return [Part(self.head, shape)]
+            case (str(key),) if key in _OF_DRAFTER:
+                return [Part(_OF_DRAFTER[key], shape)]
             case _:
                 return [Part(self.prefix + _block(config, str(path[0])) + _OF_MODEL[str(path[0])], shape)]
 
@@ -99,9 +118,8 @@ class HfNaming:
                 return [Part(f"{at}mlp.{name}_proj.weight", (layer.ffw_width, config.width)) for name in ("gate", "up")]
             case "scale":
                 return [Part(f"{at}layer_scalar", (1,), as_number)]
-            case "ffw_norm" if not config.post_norms:
-                # Without a norm after attention, the name of that norm means the next one: before feed-forward.
-                return [Part(f"{at}post_attention_layernorm.weight", shape)]
+            case "ffw_norm":
+                return [Part(at + self.ffw_norm, shape)]
             case _:
                 return [Part(at + _block(config, key) + _OF_LAYER[key], shape)]
 
@@ -127,7 +145,8 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense:
     if prefix is None:
         expected = " or ".join(prefix + _EMBED for prefix in PREFIXES)
         raise TensorMismatchError(location, f"a tensor {expected}", names_of(names))
-    naming = HfNaming(prefix, next((head for head in HEADS if head in names), HEADS[0]), dense)
+    head = next((head for head in HEADS if head in names), HEADS[0])
+    naming = HfNaming(prefix, head, dense, _before_ffw(config, prefix, names))
     unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
     unknown = sorted(filter(_is_unknown(config, prefix), unused))
     if unknown:
@@ -141,6 +160,12 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense:
     return naming
 
 
+def _before_ffw(config: ModelConfig, prefix: str, names: Collection[str]) -> str:
+    """Return the name of the norm before feed-forward. Gemma 1 calls it as others do the norm after attention."""
+    own, other = _OF_LAYER["ffw_norm"], _OF_LAYER["post_attn_norm"]
+    return other if not config.post_norms and f"{prefix}layers.0.{own}" not in names else own
+
+
 def _is_unknown(config: ModelConfig, prefix: str) -> Callable[[str], bool]:
     shared = {
         f"{prefix}layers.{index}.self_attn.{name}.weight"  # published, though nothing reads them
@@ -148,10 +173,12 @@ def _is_unknown(config: ModelConfig, prefix: str) -> Callable[[str], bool]:
         if not layer.owns_kv
         for name in ("k_proj", "v_proj", "k_norm")
     }
-    heads = set(HEADS) if config.tied_head else set()  # when tied, a copy of the embedding
+    others = set(HEADS) if config.tied_head else set()  # when tied, a copy of the embedding
+    if config.drafting is not None and config.drafting.centroids:
+        others.add(TOKEN_ORDER)
 
     def unknown(name: str) -> bool:
-        return not (name in shared or name in heads or _OTHER_TOWERS.match(name) or _BUFFER.fullmatch(name))
+        return not (name in shared or name in others or _OTHER_TOWERS.match(name) or _BUFFER.fullmatch(name))
 
     return unknown
 

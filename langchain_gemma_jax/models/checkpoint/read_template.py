@@ -10,7 +10,7 @@ from langchain_gemma_jax.models.configuration.chat_format import ChatTemplate, h
 from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
 
-_FILE, _TOKENIZER = "chat_template.jinja", "tokenizer_config.json"
+_FILE, _PROCESSOR, _TOKENIZER = "chat_template.jinja", "chat_template.json", "tokenizer_config.json"
 _MOST_BYTES = 1 << 20
 
 
@@ -35,7 +35,7 @@ def read_template(folder: Path) -> ChatTemplate | None:
             return ChatTemplate(path.read_text("utf-8"), None, names)
         except UnicodeDecodeError as error:
             raise CorruptCheckpointError(folder / _FILE, "text in UTF-8", str(error)) from None
-    template = raw.get("chat_template")
+    template = _of_processor(folder) or raw.get("chat_template")
     if isinstance(template, str):
         return ChatTemplate(template, None, names)
     if isinstance(template, list):
@@ -46,6 +46,13 @@ def read_template(folder: Path) -> ChatTemplate | None:
     if template is None:
         return None
     raise CorruptCheckpointError(shown, "a text as chat_template, or a list with one called default", short(template))
+
+
+def _of_processor(folder: Path) -> object:
+    """Return the template in a file of older models that see."""
+    if not os.path.lexists(folder / _PROCESSOR):
+        return None
+    return read_object(real_file(folder, _PROCESSOR), folder / _PROCESSOR).get("chat_template")
 
 
 def images_apart_in(folder: Path) -> bool:

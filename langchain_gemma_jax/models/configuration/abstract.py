@@ -117,6 +117,11 @@ def abstract(config: ModelConfig, dtype: str = "bfloat16", layout: Layout = Layo
     if config.embedding is not None:
         for number, (outputs, inputs) in enumerate(config.embedding.dense):
             tree[f"{TEXT_MATRIX}{number}"] = matrix(outputs=outputs, inputs=inputs)
+    if (drafting := config.drafting) is not None:
+        tree["from_target"] = matrix(width=width, inputs=2 * drafting.target_width)  # an embedding, a hidden state
+        tree["to_target"] = matrix(outputs=drafting.target_width, width=width)
+        if drafting.centroids:
+            tree["centroids"] = matrix(centroids=drafting.centroids, width=width)
     tree["layers"] = [_layer(config, layer, matrix) for layer in config.layers]
     return tree
 

@@ -130,6 +130,8 @@ def published(name: str) -> ModelConfig:
 # By the kind of model that a config.json names: the encoders that are implemented, and what each takes.
 _ENCODERS: Mapping[str, Mapping[str, str]] = {
     "gemma3": {"vision_config": "image"},
+    "shieldgemma2": {"vision_config": "image"},
+    "paligemma": {"vision_config": "image"},
     "gemma4": {"vision_config": "image", "audio_config": "audio"},
     "gemma4_unified": {"vision_config": "image", "audio_config": "audio"},
 }

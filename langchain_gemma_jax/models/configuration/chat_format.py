@@ -16,12 +16,23 @@ class ChatTemplate:
 
 
 @dataclass(frozen=True)
+class PictureJudge:
+    """The questions of a model that judges pictures: it says yes if one violates a policy."""
+
+    yes_id: int  # the token that begins this answer
+    no_id: int
+    policies: Mapping[str, str]  # those that it was trained on, by name
+    template: ChatTemplate | None = field(repr=False)  # the words around a policy; None: its files lack them
+
+
+@dataclass(frozen=True)
 class ChatFormat:
     """The part of a model's chat format that its files give. The rest follows from its vocabulary."""
 
     name: str | None = None  # of a format that we have, where the files name one
     has_template: bool | None = None  # True if they have a chat template; None: ask the model's folder
     template: ChatTemplate | None = field(default=None, repr=False)  # to be rendered; None: its format is one of ours
+    judge: PictureJudge | None = field(default=None, repr=False)  # None: it judges no pictures
     images_apart: bool = False  # True if its template has empty lines around images, as Gemma 4's first one
 
 

@@ -45,33 +45,68 @@ def config_from_hf(raw: Raw, location: str) -> ModelConfig:
         raise _unknown(model_type, location)
     if model_type in _MULTIMODAL:
         text = Fields(raw, {}, location).table("text_config")  # absent: every text field at its default
+        if model_type == PREFIXED:
+            text = _paligemma_text(text)
         fields = Fields(text, outer=raw, location=f"{location} (text_config)")
-        text_type = _MULTIMODAL[model_type]
-        if fields.get("model_type", text_type) != text_type:
-            raise fields.error("model_type", repr(text_type), text["model_type"])
+        kinds = _MULTIMODAL[model_type]
+        text_type = fields.get("model_type", kinds[0])
+        if text_type not in kinds:
+            raise fields.error("model_type", " or ".join(map(repr, kinds)), text["model_type"])
         return _READERS[text_type](fields)
     if model_type in _READERS:
         return _READERS[model_type](Fields(raw, outer={}, location=location))
     raise _unknown(model_type, location)
 
 
+PREFIXED = "paligemma"
+"""The kind of model that reads a picture and its text in both directions."""
+
+
+def _paligemma_text(text: Raw) -> Raw:
+    """Return the text tower's object as Gemma 1 or 2 have it."""
+    if not text:
+        text = {
+            "hidden_size": 2048,
+            "num_hidden_layers": 18,
+            "intermediate_size": 16384,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 1,
+            "vocab_size": 257152,
+        }
+    # It says nothing here: what is read in both directions is the beginning alone, and in every PaliGemma.
+    return {name: value for name, value in text.items() if name != "use_bidirectional_attention"}
+
+
+def text_tower(model_type: str, fields: Fields) -> ModelConfig:
+    """Read the text tower of this ``model_type`` from its own object of a configuration."""
+    return _READERS[model_type](fields)
+
+
+DRAFTERS: Mapping[str, str] = {
+    "gemma4_assistant": "gemma4_text",
+    "gemma4_unified_assistant": "gemma4_unified_text",
+}
+"""The kinds of drafters, each with the kind of its text tower. See ``drafter_config.py``."""
+
 OTHER_GEMMAS: Mapping[str, str] = {
     "gemma3n": "Gemma 3n is not supported: its AltUp and Laurel blocks are not implemented. Use a Gemma 4 E2B or E4B, "
     "which are the same sizes, one generation later",
-    "vaultgemma": "VaultGemma is not implemented here. transformers' code runs it: put torchax: before the model's "
-    "name",
     "recurrentgemma": "RecurrentGemma is not supported: its recurrent layers keep a state in the place of keys and "
     "values. Use a Gemma 2 2B or 9B, which are the same sizes",
     "t5gemma": "T5Gemma is not supported: it has an encoder and a decoder. Use a Gemma 2 of its size",
     "t5gemma2": "T5Gemma 2 is not supported: it has an encoder and a decoder. Use a Gemma 3 of its size",
-    "paligemma": "PaliGemma is not supported: it reads a picture and its question in both directions. Use a Gemma 3 "
-    "from 4B on, or a Gemma 4, which see pictures in a conversation",
-    "shieldgemma2": "ShieldGemma 2 is not supported: it scores pictures, and has no words. Ask a Gemma 3 4B, which it "
-    "is made of",
     "diffusiongemma": "DiffusionGemma is not supported: it writes many tokens at once, and none after the other. Use a "
     "Gemma 4 26B-A4B, which is the same size",
 }
 """Members of the family that are not implemented, by how their model_type begins, and what to do instead."""
+
+PARTS: Mapping[str, str] = {
+    "gemma4_vision": "the vision encoder of a Gemma 4",
+    "gemma4_audio": "the audio encoder of a Gemma 4",
+    "gemma4_unified_vision": "the vision encoder of a Gemma 4 12B",
+    "gemma4_unified_audio": "the audio encoder of a Gemma 4 12B",
+}
+"""Kinds that are no models by themselves."""
 
 
 def _unknown(model_type: object, location: str) -> UnsupportedModelError:
@@ -79,6 +114,16 @@ def _unknown(model_type: object, location: str) -> UnsupportedModelError:
     for kind in sorted(OTHER_GEMMAS, key=len, reverse=True):
         if named.startswith(kind):
             return UnsupportedModelError(f"{location}: {OTHER_GEMMAS[kind]}.")
+    if isinstance(model_type, str) and model_type in PARTS:
+        return UnsupportedModelError(
+            f"{location}: expected a model, found {PARTS[model_type]}, which reads no text. Give the folder of the "
+            "whole model, whose config.json has this as a part."
+        )
+    if isinstance(model_type, str) and model_type in DRAFTERS:
+        return UnsupportedModelError(
+            f"{location}: expected a model, found a drafter of another Gemma 4, which cannot answer by itself. Load "
+            "that model, and name this one in drafter=."
+        )
     known = ", ".join(sorted({*_READERS, *_MULTIMODAL}))
     return UnsupportedModelError(
         f"{location}: expected a model_type of {known}, found {short(model_type)}. Models of other families are run by "
@@ -162,6 +207,11 @@ def _gemma2(f: Fields) -> ModelConfig:
             **_shared(f),  # type: ignore[arg-type]
         ),
     )
+
+
+def _vaultgemma(f: Fields) -> ModelConfig:
+    """Read VaultGemma: a Gemma 2 without the norms after attention and feed-forward."""
+    return _gemma2(f).replace(generation="vaultgemma", post_norms=False)
 
 
 def _gemma3(f: Fields) -> ModelConfig:
@@ -370,17 +420,21 @@ def _checked(f: Fields, config: ModelConfig) -> ModelConfig:
 _READERS: Mapping[str, Callable[[Fields], ModelConfig]] = {
     "gemma": _gemma,
     "gemma2": _gemma2,
+    "vaultgemma": _vaultgemma,
     "gemma3_text": _gemma3,
     "gemma4_text": _gemma4,
     "gemma4_unified_text": _gemma4_unified,
     "embedding_gemma2_text": _embedding_gemma2,
 }
-_MULTIMODAL: Mapping[str, str] = {
-    "gemma3": "gemma3_text",
-    "gemma4": "gemma4_text",
-    "gemma4_unified": "gemma4_unified_text",
-    "embedding_gemma2": "embedding_gemma2_text",
+_MULTIMODAL: Mapping[str, tuple[str, ...]] = {
+    "gemma3": ("gemma3_text",),
+    "shieldgemma2": ("gemma3_text",),
+    "paligemma": ("gemma", "gemma2"),
+    "gemma4": ("gemma4_text",),
+    "gemma4_unified": ("gemma4_unified_text",),
+    "embedding_gemma2": ("embedding_gemma2_text",),
 }
+"""The kinds of models around a text tower, each with the kinds of tower that it can have; the first is the default."""
 
 
 LOCAL_THETA, GLOBAL_THETA = 10_000.0, 1_000_000.0

@@ -10,6 +10,7 @@ from langchain_gemma_jax.errors import InputError
 DTYPES = ("bfloat16", "float32", "float16")
 WEIGHTS = ("int8", "int4")
 ACTIVATIONS = ("float32", "int8")
+CACHE_DTYPES = ("int8",)
 
 
 class LoadOptions(TypedDict, total=False):
@@ -19,8 +20,10 @@ class LoadOptions(TypedDict, total=False):
     revision: str | None
     weights: str | None
     activations: str | None
+    cache_dtype: str | None
     devices: int | str | None
     replicas: int | str | None
+    drafter: str | None
     trust_remote_code: bool
     token: str | None
 
@@ -33,8 +36,10 @@ class HowToLoad:
     revision: str | None = None  # on the Hub: a branch, tag or commit
     weights: str | None = None  # how dense matrices are packed: "int8" or "int4"
     activations: str | None = None  # the type of what packed matrices are multiplied by: "float32" or "int8"
+    cache_dtype: str | None = None  # "int8": keys and values of global layers are rounded; None: they are not
     devices: int | str | None = None  # number that it is divided among; "auto": the fewest on which it fits
     replicas: int | str | None = None  # of the model on this process' devices
+    drafter: str | None = None  # a folder or an id on the Hub; "off": none. None: the one beside the model, if any
     trust_remote_code: bool = False  # True: Python files in its folder may be run
     token: str | None = field(default=None, compare=False, repr=False)  # on the Hub; it does not change the model
 

@@ -42,6 +42,9 @@ class LayerConfig:
         return self.kv_from is None
 
 
+SCALE_BYTES = 4  # of the scale behind the numbers of a token's head that are rounded
+
+
 @dataclass(frozen=True)
 class CacheLayer:
     """The keys and values that one layer keeps of each token."""
@@ -49,6 +52,16 @@ class CacheLayer:
     kv_heads: int
     head_dim: int
     window: int | None = None  # the last tokens that it attends to, the current one included; None: all
+    rounded: bool = False  # turned and rounded to eight bits, see ``models/seams/kv_rounding.py``
+
+    @property
+    def width(self) -> int:
+        """The numbers of a token's head as they are stored, its scale included."""
+        return self.head_dim + SCALE_BYTES if self.rounded else self.head_dim
+
+    def stored_dtype(self, dtype: str) -> str:
+        """Return the dtype in which they are stored, where those that are not rounded have ``dtype``."""
+        return "int8" if self.rounded else dtype
 
 
 CacheLayout: TypeAlias = tuple[CacheLayer | None, ...]
@@ -90,13 +103,25 @@ class EmbeddingConfig:
 
 
 @dataclass(frozen=True)
+class DraftingConfig:
+    """The parts of a drafter that connect it to the model that it drafts for, its target (Gemma 4's assistants).
+
+    Its layers read the target's keys and values: ``kv_from`` of each is one of the *target's* layers.
+    """
+
+    target_width: int
+    centroids: int = 0  # groups of tokens, of which a few are scored; 0: every token is
+    chosen: int = 0  # groups whose tokens are scored
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """A Gemma model's architecture.
 
     ``config.layers`` has one entry a layer; everything else holds for the whole model.
     """
 
-    generation: str  # "gemma", "gemma2", "gemma3", "gemma4": for names and messages, never for branches
+    generation: str  # "gemma", "gemma2", "gemma3" and the like: for names and messages, never for branches
     vocab_size: int
     width: int  # of the residual stream
     heads: int
@@ -115,6 +140,7 @@ class ModelConfig:
     moe: MoeConfig | None = None
     per_layer_input: PerLayerInputConfig | None = None
     embedding: EmbeddingConfig | None = None  # not None: a text is read at once, and attention is bidirectional
+    drafting: DraftingConfig | None = None  # not None: it drafts for another model, and answers nothing by itself
     bos_id: int = 2
     eos_ids: tuple[int, ...] = (1,)
     pad_id: int = 0

@@ -31,7 +31,7 @@ _TOWER = re.compile(r"(vision_tower|vision_embedder|audio_tower|embed_audio)\.")
 _SPELLINGS = tuple(
     (re.compile(before), after)
     for before, after in (
-        (r"^model\.", ""),
+        (r"^(model\.)+", ""),
         (r"^vision_tower\.vision_model\.", "vision_tower."),
         (r"^embed_vision\.(patch_|pos_)", r"vision_embedder.\1"),
         (r"^embed_vision\.multimodal_embedder\.", "embed_vision."),

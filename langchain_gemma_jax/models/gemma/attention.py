@@ -153,9 +153,10 @@ def _by_products(
     if new is not None:
         pages = kv_cache.write(pages, table, *new, places.first, places.count)
     end = jnp.maximum(places.first + places.count, places.until)
-    seen = VisibleKV(*kv_cache.gather(pages, table, end))
+    seen = VisibleKV(*kv_cache.gather(pages, table, end, recipe.kv_dtype))
     positions = places.first[:, None] + jnp.arange(queries.shape[1])[None, :]
-    return attend(queries, positions, seen, config, layer, recipe, places.until), pages
+    mixed = attend(pages.turned(queries), positions, seen, config, layer, recipe, places.until)
+    return pages.turned(mixed.reshape(queries.shape)).reshape(mixed.shape) if pages.rounded else mixed, pages
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7))

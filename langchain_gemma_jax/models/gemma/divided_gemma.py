@@ -73,7 +73,7 @@ class DividedGemma(GemmaFacts):
             vectors: jax.Array | None,
         ) -> Any:
             own = self.config_of_a_device
-            chunk = None if medium is None or vectors is None else SoftChunk(vectors, medium.sight)
+            chunk = None if medium is None or vectors is None else replace(medium, vectors=vectors)
             return forward(params, own, recipe, tokens, start, count, cache, keep, team, chunk)
 
         shared = jax.shard_map(
@@ -91,15 +91,16 @@ class DividedGemma(GemmaFacts):
         params: Any,
         recipe: Recipe,
         encoder: int,
+        tokens: jax.Array,
         vectors: jax.Array,
         start: jax.Array,
         count: jax.Array,
         cache: KVCache,
         keep: jax.Array,
     ) -> tuple[jax.Array, KVCache]:
-        padding = jnp.full(vectors.shape[:2], self.config.pad_id)
-        medium = SoftChunk(vectors, self.encoders[encoder].sight)
-        return self.forward(params, recipe, padding, start, count, cache, keep, medium)
+        medium = SoftChunk.of(self.encoders[encoder], vectors)
+        words = self.words_of(tokens, medium.soft)
+        return self.forward(params, recipe, words, start, count, cache, keep, medium)
 
     def logits(self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None) -> jax.Array:
         name = "embed" if self.config.tied_head else "head"

@@ -12,7 +12,7 @@ would copy them in each step on CPU.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -28,7 +28,7 @@ from langchain_gemma_jax.models.gemma.rope import rotation
 from langchain_gemma_jax.models.gemma.teamwork import ALONE, LookUp, Teamwork
 from langchain_gemma_jax.models.seams.kv_cache import KVCache, LayerKV
 from langchain_gemma_jax.models.seams.linear import linear, used_rows
-from langchain_gemma_jax.models.seams.media_encoder import Sight
+from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder, Sight
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN, Layer
 
@@ -38,14 +38,25 @@ Params: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SoftChunk:
-    """A chunk with all soft tokens of one picture or sound, in the place of text."""
+    """A chunk with all soft tokens of one picture or sound, in the place of text; words may follow them."""
 
     vectors: jax.Array  # [row, token, width] float32, in the place of embeddings
     sight: Sight
+    soft: int | None = None  # so many tokens are soft, and words follow; None: all are
+
+    @classmethod
+    def of(cls, encoder: MediaEncoder, vectors: jax.Array) -> SoftChunk:
+        """Return the chunk of one medium that an encoder made soft tokens of."""
+        return cls(vectors, encoder.sight, encoder.most_soft_tokens if encoder.most_words else None)
 
     def sees_all_in(self, layer: LayerConfig) -> bool:
         """Return True if, in a layer, its tokens see later tokens of the chunk too."""
-        return self.sight is Sight.EVERYWHERE or (self.sight is Sight.LOCAL and layer.window is not None)
+        everywhere = self.sight in {Sight.EVERYWHERE, Sight.PREFIX}
+        return everywhere or (self.sight is Sight.LOCAL and layer.window is not None)
+
+    def reach(self, layer: LayerConfig) -> LayerConfig:
+        """Return a layer as its tokens attend in it: a prefix is seen whole, whatever the layer's window."""
+        return replace(layer, window=None) if self.sight is Sight.PREFIX else layer
 
 
 def forward(
@@ -64,12 +75,12 @@ def forward(
 
     With ``keep``, return one token per row: the rest of the chunk then skips the layers that own no KV.
     Where devices divide the matrices, each runs this with its parts, and ``team`` has their collective operations.
-    With a ``medium``, its vectors are read and ``tokens`` are ignored.
+    With a ``medium``, its vectors are read in the place of the embeddings of ``tokens``, but for its words.
     """
     positions = start[:, None] + jnp.arange(tokens.shape[1])[None, :]
     real = _real_rows(tokens, count)
     x, signals = _embedded(params, config, recipe, tokens, team, medium)
-    turns = _Rotations(positions)
+    turns = Rotations(positions)
     layers = cast("Sequence[Layer]", params["layers"])
     first_without_kv = config.kv_layers[-1] + 1
     end = start + count
@@ -83,7 +94,7 @@ def forward(
         if index == first_without_kv and keep is not None:
             x, h, positions = _only(keep, x), _only(keep, h), _only(keep, positions)
             signals = None if signals is None else _only(keep, signals)
-            turns, first, keep, real = _Rotations(positions), first + keep, None, None
+            turns, first, keep, real = Rotations(positions), first + keep, None, None
         queries, keys, values = project(h, weights, config, layer, recipe, turns.of(layer), real)
         new = None if keys is None or values is None else (keys, values)
         source = index if layer.kv_from is None else layer.kv_from
@@ -93,7 +104,8 @@ def forward(
             until = end if medium is not None and medium.sees_all_in(layer) else jnp.zeros_like(end)
             places = Places(first, jnp.clip(end - first, 0, queries.shape[1]), until)
             table, owned = cache.table(layer), cast("LayerKV", pages[source])
-            mixed, pages[source] = attend_in_pages(queries, places, table, owned, new, config, layer, recipe)
+            reach = layer if medium is None else medium.reach(layer)
+            mixed, pages[source] = attend_in_pages(queries, places, table, owned, new, config, reach, recipe)
         h = linear(team.gather_input(index, "attn_out", mixed), weights["attn_out"], recipe.layers, real)
         h = team.sums(index, {"attn_out": h})["attn_out"]
         posts = (weights["post_attn_norm"], weights["post_ffw_norm"]) if config.post_norms else (None, None)
@@ -131,9 +143,12 @@ def _embedded(
 ) -> tuple[jax.Array, jax.Array | None]:
     """Return the input of the first layer, and the per-layer inputs if the model has them."""
     asked = _asked_of_tables(config, recipe, tokens)
-    if medium is None:
+    if medium is None or medium.soft is not None:
         rows = team.look_up(params, asked)
-        x = rows["embed"] * _embed_scale(config, recipe)
+        x = rows["embed"] * embed_scale(config, recipe)
+        if medium is not None:
+            is_soft = jnp.arange(tokens.shape[1])[None, :, None] < jnp.int32(medium.soft)
+            x = jnp.where(is_soft, medium.vectors, x)
     else:  # soft tokens are not scaled, and their second embedding is that of padding
         rows = team.look_up(params, {name: each for name, each in asked.items() if name != "embed"})
         x = medium.vectors
@@ -166,7 +181,7 @@ def logits(
     return soft_cap(linear(hidden, head, recipe.embed, real), config.logits_softcap)
 
 
-def _embed_scale(config: ModelConfig, recipe: Recipe) -> float:
+def embed_scale(config: ModelConfig, recipe: Recipe) -> float:
     """Return sqrt(width), rounded as in the reference: to the dtype of products."""
     return _rounded(config.width**0.5, recipe)
 
@@ -204,7 +219,7 @@ def _only(keep: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.take_along_axis(x, keep.reshape(-1, *(1,) * (x.ndim - 1)), axis=1)
 
 
-class _Rotations:
+class Rotations:
     """Sines and cosines at the chunk's positions, computed once per rope and head size."""
 
     def __init__(self, positions: jax.Array) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, EmbeddingConfig, ModelConfig
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.recipe import Recipe
@@ -50,6 +53,12 @@ class GemmaFacts(Architecture):
 
     def abstract(self, recipe: Recipe) -> Any:
         return recipe.abstract(self.config)
+
+    def words_of(self, tokens: jax.Array, soft: int | None) -> jax.Array:
+        """Return a medium's ids with padding in the place of its soft tokens. ``soft``: their number; None: all."""
+        if soft is None:
+            return jnp.full(tokens.shape, self.config.pad_id)
+        return jnp.where(jnp.arange(tokens.shape[1])[None, :] < jnp.int32(soft), self.config.pad_id, tokens)
 
     def numbers_at_work(self, tokens: int, context: int) -> int:
         return numbers_at_work(self.config, tokens, context)

@@ -13,7 +13,7 @@ from typing import Any
 from langchain_gemma_jax.errors import ConfigError, TensorMismatchError, UnsupportedModelError
 from langchain_gemma_jax.models.configuration.config_fields import GLOBAL, LOCAL, MOST_LAYERS
 from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.model_config import EmbeddingConfig, ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
@@ -21,14 +21,18 @@ from langchain_gemma_jax.models.gguf.gguf_source import GgufSource
 EMBED, HEAD, PLE_EMBED, ROPE_FREQS = (
     "token_embd.weight", "output.weight", "per_layer_token_embd.weight", "rope_freqs.weight",
 )  # fmt: skip
+DENSE = ("dense_2.weight", "dense_3.weight")  # of an embedding model: the matrices behind the mean, in order
+MEAN = 1  # the pooling of tokens that EmbeddingGemma has
+_PROMPTS = (("query", "task: search result | query: "), ("document", "title: none | text: "))
+"""The words before a text that EmbeddingGemma was trained with. Its GGUF files leave them out."""
 GEMMA_2_27B, GEMMA_3_27B = 46, 62  # layers of those sizes whose queries are scaled by width / heads
 GEMMA_3_STRETCHED = (34, 48, 62)  # layers of the sizes that were trained with positions divided by eight
 GEMMA_3_1B = 26  # older files of Ollama's give this size a cap on its scores, which it does not have
 _OTHERS = {
     "gemma3n": "Gemma 3n is not supported: its AltUp and Laurel blocks are not implemented. Gemma 4 E2B and E4B are "
     "the same sizes.",
-    "gemma-embedding": "EmbeddingGemma reads in both directions, which is not supported.",
-    "gemma4-assistant": "This is a drafter for another model, and cannot answer by itself.",
+    "gemma4-assistant": "This is a drafter for another model, and cannot answer by itself. A model takes one of "
+    "safetensors: drafter=.",
     "clip": "This is the image part of a model (mmproj). Give the file with its text part.",
 }
 
@@ -169,6 +173,10 @@ def _gemma2(f: _Reading) -> ModelConfig:
 
 
 def _gemma3(f: _Reading) -> ModelConfig:
+    return f.read(_as_gemma3(f), norm_offset=0.0)
+
+
+def _as_gemma3(f: _Reading) -> dict[str, Any]:
     window = f.metadata.whole(f.metadata.own("attention.sliding_window"))
     raw = f.alike("gemma3_text") | {
         "layer_types": [GLOBAL] * f.layers if window is None else f.layer_types(6),
@@ -180,7 +188,22 @@ def _gemma3(f: _Reading) -> ModelConfig:
     }
     if f.layers != GEMMA_3_1B:
         raw["final_logit_softcapping"] = f.number("final_logit_softcapping", default=None) or None
-    return f.read(raw, norm_offset=0.0)
+    return raw
+
+
+def _embedding_gemma(f: _Reading) -> ModelConfig:
+    name = f.metadata.own("pooling_type")
+    if (pooling := f.metadata.whole(name, MEAN)) != MEAN:
+        raise f.metadata.error(name, f"{MEAN}, the mean of all tokens", pooling)
+    raw = _as_gemma3(f) | {"use_bidirectional_attention": True}
+    dense = [f.shape(name, 2) for name in DENSE if name in f.source.names()]
+    width = f.size("embedding_length")
+    for outputs, inputs in dense:
+        if inputs != width:
+            raise TensorMismatchError(f.source.location, f"a matrix of {width} inputs behind the mean", f"{inputs}")
+        width = outputs
+    embedding = EmbeddingConfig(tuple((outputs, inputs) for outputs, inputs in dense), prompts=_PROMPTS)
+    return f.read(raw, norm_offset=0.0, embedding=embedding)
 
 
 def _stretched(f: _Reading) -> dict[str, object] | None:
@@ -265,4 +288,5 @@ _READERS: Mapping[str, Callable[[_Reading], ModelConfig]] = {
     "gemma2": _gemma2,
     "gemma3": _gemma3,
     "gemma4": _gemma4,
+    "gemma-embedding": _embedding_gemma,
 }

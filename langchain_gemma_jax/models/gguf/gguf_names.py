@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from langchain_gemma_jax.errors import TensorMismatchError
 from langchain_gemma_jax.models.checkpoint.hf_names import names_of
-from langchain_gemma_jax.models.configuration.abstract import ArraySpec, Path, abstract, walk
+from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.gguf.gguf_config import DENSE
 from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
 
 # Ours → theirs, where one stored tensor is the whole array.
@@ -21,6 +22,7 @@ _OF_MODEL: Mapping[str, str] = {
     "ple_embed": "per_layer_token_embd.weight",
     "ple_in": "per_layer_model_proj.weight",
     "ple_in_norm": "per_layer_proj_norm.weight",
+    **{f"{TEXT_MATRIX}{number}": name for number, name in enumerate(DENSE)},
 }
 _OF_LAYER: Mapping[str, str] = {
     "attn_norm": "attn_norm.weight",

@@ -17,6 +17,7 @@ from langchain_gemma_jax.models.checkpoint.open_file import OpenFile
 from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.gguf.header import Header, TensorEntry, read_header
+from langchain_gemma_jax.models.gguf.mixture import mixture
 from langchain_gemma_jax.models.packed.from_file import BlockSource
 from langchain_gemma_jax.models.seams.tensor_source import PIECE_BYTES, Array, Cut, CutTensors, TensorSource
 
@@ -46,6 +47,10 @@ class GgufSource(BlockSource):
     def header(self) -> Header:
         """The header of the first file, which has the metadata."""
         return self._shards[0].header
+
+    @property
+    def mixture(self) -> str:
+        return mixture(shard.header for shard in self._shards)
 
     def names(self) -> Collection[str]:
         return self._where.keys()

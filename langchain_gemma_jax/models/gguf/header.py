@@ -52,6 +52,13 @@ TYPES: Mapping[int, TensorType] = {
 }  # fmt: skip
 
 
+NEWEST = "0.19"  # release of the ``gguf`` package whose types these are
+_NEWER = {42: "Q2_0"}  # that llama.cpp has, and this release of the package does not
+_GIVEN_UP = {
+    4: "Q4_2", 5: "Q4_3", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8", 36: "IQ4_NL_4_4", 37: "IQ4_NL_4_8",
+    38: "IQ4_NL_8_8",
+}  # fmt: skip
+
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_BYTES = 48 << 20  # of a header: a Gemma's vocabulary with its merges takes 20 MB
@@ -59,7 +66,7 @@ MOST_ENTRIES = 1 << 16  # of the metadata, and of the table of tensors: a Gemma 
 MOST_NAME = 1 << 10  # bytes
 MOST_DIMENSIONS = 4
 LARGEST_ALIGNMENT = 1 << 20
-ARCHITECTURE, FIRST_ENTRIES = "general.architecture", 8  # writers put it first
+ARCHITECTURE, KIND, FIRST_ENTRIES = "general.architecture", "general.type", 8  # writers put these first
 _LIMIT = 1 << 63
 _PIECE = 1 << 20  # bytes that are read at a time
 _WORTH_IT, _SOME = 64, 1 << 12  # strings: the fewest that justify a scan of a piece; those then read one by one
@@ -126,26 +133,26 @@ class Header:
     tensors: Mapping[str, TensorEntry]
 
 
-def architecture_of(path: Path) -> str | None:
-    """Return a file's architecture, if it is among the first entries of its metadata; else None."""
-    file = None
+def first_texts(path: Path) -> dict[str, str]:
+    """Return the texts among the first entries of a file's metadata; none, if it cannot be read."""
+    file, found = None, dict[str, str]()
     try:
         file = OpenFile(path, path)
         reader = _Reader(file)
         if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
-            return None
+            return found
         _, entries = reader.number("Q"), reader.number("Q")
         for _ in range(min(entries, FIRST_ENTRIES)):
             name = reader.name()
             value = reader.value(name)
-            if name == ARCHITECTURE:
-                return value if isinstance(value, str) else None
+            if isinstance(value, str):
+                found[name] = value
     except (OSError, CheckpointError):
-        return None
+        return found
     finally:
         if file is not None:
             file.close()
-    return None
+    return found
 
 
 def read_header(file: OpenFile) -> Header:
@@ -206,14 +213,17 @@ def _read_entry(reader: _Reader) -> _Row:
 
 
 def _unknown_type(path: Path, name: str, number: int) -> UnsupportedModelError:
-    newest = max(TYPES)
-    if number > newest:
-        what = f"which this release does not read: it is newer than {TYPES[newest].name}, or the file is damaged"
-    else:
+    called = {**_NEWER, **_GIVEN_UP}.get(number)
+    if number in _GIVEN_UP:
         what = "which the format has given up"
+    elif called:
+        what = f"which is newer than the types of the gguf package {NEWEST}, which are read here"
+    else:
+        what = f"which the gguf package {NEWEST} does not know: it is of a newer release, or the file is damaged"
+    known = f" ({called})" if called else ""
     return UnsupportedModelError(
-        f"{path}: {short(name)} is of the type {number} of GGUF, {what}. Take this model's file in another "
-        "quantisation, such as Q8_0 or Q4_K_M."
+        f"{path}: {short(name)} is of the type {number}{known} of GGUF, {what}. Take another file of the same "
+        "repository, in a quantisation such as Q8_0 or Q4_K_M."
     )
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from langchain_gemma_jax import config
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import shards_of, text_models
-from langchain_gemma_jax.models.gguf.header import architecture_of
+from langchain_gemma_jax.models.gguf.header import ARCHITECTURE, KIND, first_texts
+from langchain_gemma_jax.models.gguf.mixture import mixture_of
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, ollama_models
 
 _DEEPEST = 6  # folders below a cache's
@@ -24,22 +25,33 @@ class LocalFile:
     nbytes: int  # on the disk, of all its shards
     program: str  # the program that it belongs to
     architecture: str | None  # "gemma3", "llama"; None: unknown
+    is_adapter: bool = False  # beside a model of that architecture
 
     @property
     def is_gemma(self) -> bool:
         """True if its metadata name a Gemma."""
         return (self.architecture or "").startswith("gemma")
 
+    @property
+    def mixture(self) -> str | None:
+        """The name of its quantisation, with the formats of its tensors; of shards, those of the first. None: unknown.
+
+        Its header is read for that, which has the whole vocabulary.
+        """
+        return mixture_of(self.path)
+
 
 def local_files() -> Iterator[LocalFile]:
     """Yield every GGUF file of a text model in these programs' folders. Only its beginning is read."""
     for model in ollama_models():
         path = model.path
-        yield LocalFile(PREFIX + model.name, path, path.stat().st_size, "Ollama", architecture_of(path))
+        yield LocalFile(PREFIX + model.name, path, path.stat().st_size, "Ollama", first_texts(path).get(ARCHITECTURE))
     for program, folder in _folders().items():
         for path in _below(folder, _DEEPEST):
             nbytes = sum(each.stat().st_size for each in shards_of(path) if each.is_file())
-            yield LocalFile(str(path), path, nbytes, program, architecture_of(path))
+            texts = first_texts(path)
+            adapts = texts.get(KIND) == "adapter"
+            yield LocalFile(str(path), path, nbytes, program, texts.get(ARCHITECTURE), is_adapter=adapts)
 
 
 def _folders() -> dict[str, Path]:

@@ -83,7 +83,8 @@ def _model(manifest: Path, name: str) -> OllamaModel:
     layers = _layers(manifest)
     if f"{_KIND}adapter" in layers:
         raise UnsupportedModelError(
-            f"{manifest}: {name} is an adapter over another model, and adapters are not applied."
+            f"{manifest}: {name} is an adapter over another model. Give that model, "
+            "and the GGUF file of the adapter as adapter=...."
         )
     if f"{_KIND}model" not in layers:
         raise CorruptCheckpointError(manifest, "a layer with a model", ", ".join(layers) or "no layer")

@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from langchain_gemma_jax.errors import CheckpointError
+from langchain_gemma_jax.errors import CheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, text_models
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat, has_images_apart
 from langchain_gemma_jax.models.gguf.fields import Metadata
 from langchain_gemma_jax.models.gguf.gguf_config import EMBED, config_from_gguf
 from langchain_gemma_jax.models.gguf.gguf_names import gguf_naming
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
+from langchain_gemma_jax.models.gguf.header import KIND
 from langchain_gemma_jax.models.packed.from_file import BlockCheckpoint
 
 _SAMPLING = {
@@ -66,12 +67,21 @@ def open_gguf(path: Path) -> OpenedFile:
         ) from error
     try:
         metadata = Metadata(source.header, source.location)
+        _refuse_adapter(metadata)
         config = config_from_gguf(metadata, source)
         naming = gguf_naming(config, source.names(), source.location)
         return OpenedFile(BlockCheckpoint(config, source, naming), metadata)
     except BaseException:
         source.close()
         raise
+
+
+def _refuse_adapter(metadata: Metadata) -> None:
+    if metadata.text(KIND, "model") == "adapter":
+        raise UnsupportedModelError(
+            f"{metadata.location}: expected a model, found an adapter for a {metadata.architecture or 'model'}. Give "
+            "its base as the model, and this file as adapter=...."
+        )
 
 
 def sampling_defaults(metadata: Metadata) -> Mapping[str, object]:

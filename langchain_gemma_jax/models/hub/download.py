@@ -25,7 +25,7 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, BESIDE_A_MODEL, CONFIG, PICKLES
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, projectors, text_models
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
@@ -112,6 +112,17 @@ def download(
         if not request.offline:
             warnings.warn(f"{error}. Using the copy of {model_id} in the local cache, {copy}.", stacklevel=2)
         return copy
+
+
+def cached_copy(model_id: str, file: str | None = None) -> Path | None:
+    """Return the path to load of a model that is whole in the local cache; None if it is not. No request is sent.
+
+    Raises:
+        InputError: the id or the file's name is malformed.
+    """
+    request = make_request(model_id, None, None, file)
+    with explained(request):
+        return _cached(request, proven=False)
 
 
 # The transfer.
@@ -214,7 +225,7 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
         named = [name for name in top if name in _BESIDE_WEIGHTS or name in weights]
         return {name: listed[name] for name in (*named, *of_modules)}
     if ADAPTER in top:
-        raise UnsupportedModelError(f"{model_id} is an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}")
+        raise UnsupportedModelError(f"{model_id}: expected a model, found an adapter (LoRA). {BESIDE_A_MODEL}")
     shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"
     pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
     if pickles and not weights:

@@ -18,7 +18,7 @@ def loading_bar(name: str, total: int, *, progress: bool | None) -> Iterator[Cal
     if not is_wanted(progress=progress):
         yield None
         return
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     with tqdm(desc=f"Loading {name}", total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
         yield bar.update

@@ -26,6 +26,7 @@ class AskedStorage:
     activations: str | None
     divided: bool  # among devices
     default_activations: str | None = None  # where ``activations`` is None; None: the fastest
+    cache_dtype: str | None = None  # None: the recipe's
 
     def for_own_recipe(self, recipe: Recipe) -> AskedStorage:
         """Return the options for a caller's own recipe: where XLA does some operations, rounding is off by default.
@@ -57,6 +58,8 @@ class AskedStorage:
         Raises:
             InputError, UnsupportedModelError: the options contradict each other, or do not fit these files.
         """
+        if self.cache_dtype is not None:
+            recipe = replace(recipe, cache_dtype=self.cache_dtype)
         if checkpoint.packed:
             return self._as_in_file(checkpoint, recipe)
         return self._of_dense(recipe, checkpoint.tensors.location)

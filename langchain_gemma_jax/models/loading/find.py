@@ -11,6 +11,7 @@ from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineEr
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
+from langchain_gemma_jax.models.loading.drafters import OFF, AskedDrafter, beside
 from langchain_gemma_jax.models.loading.model_names import check_name
 from langchain_gemma_jax.models.torchax import asked as torchax
 from langchain_gemma_jax.stopping import Stop
@@ -25,6 +26,7 @@ class SourceFiles:
     defaults: Mapping[str, object] = field(default_factory=dict)  # of sampling
     templated: bool = False  # True: there is a chat template
     encoders: Path | None = None  # the file of picture and sound encoders; None: look for it in the model's folder
+    drafter: AskedDrafter | None = None  # beside it, or named by a caller; None: there is none, or none is wanted
     by_torch: bool = False  # True: transformers' code runs the model
 
 
@@ -43,7 +45,19 @@ def find(
         check_versions()  # before anything is fetched
         named = str(source).removeprefix(torchax.PREFIX)
         return replace(_find(named, how, progress=progress, stop=stop), by_torch=True)
-    return _find(source, how, progress=progress, stop=stop)
+    found = _find(source, how, progress=progress, stop=stop)
+    return replace(found, drafter=_drafter(found.path, how, progress=progress, stop=stop))
+
+
+def _drafter(model: Path, how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> AskedDrafter | None:
+    """Find the drafter that a caller names, or that lies beside the model. Only one that is named is downloaded."""
+    if how.drafter == OFF:
+        return None
+    if how.drafter is not None:
+        there = _find(how.drafter, replace(how, revision=None), progress=progress, stop=stop)
+        return AskedDrafter(there.path, named=True)
+    place = beside(model)
+    return None if place is None else AskedDrafter(place, named=False)
 
 
 def _find(source: str | os.PathLike[str], how: HowToLoad, *, progress: bool | None, stop: Stop | None) -> SourceFiles:

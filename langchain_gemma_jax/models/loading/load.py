@@ -64,8 +64,12 @@ def load(
             * ``activations``: the type of activations in products with packed matrices: "float32", or "int8", rounded
               to eight bits first. By default "int8" where the package's kernels multiply, as they are faster with it;
               else "float32".
+            * ``cache_dtype``: "int8" keeps the keys and values of global layers in eight bits. By default they are as
+              those of local layers.
             * ``devices``: instead of ``device``, the number of devices that the weights are divided among; "auto": the
               fewest on which they fit.
+            * ``drafter``: the folder or the Hub's id of a drafter for this model, which guesses its tokens; "off":
+              none. By default the one beside the model, in the folder ``assistant`` or ``<its name>-assistant``.
             * ``trust_remote_code``: True allows Python files in the folder of a model "torchax:..." to be run. By
               default they are not run, and a model that needs them is refused.
 

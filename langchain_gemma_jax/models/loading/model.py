@@ -19,6 +19,7 @@ from langchain_gemma_jax.models.seams.weights import total_bytes
 
 if TYPE_CHECKING:
     from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
+    from langchain_gemma_jax.models.loading.drafters import LoadedDrafter
     from langchain_gemma_jax.models.seams.media_support import MediaSupport
     from langchain_gemma_jax.models.seams.recipe import Recipe
     from langchain_gemma_jax.models.tokenizer import Tokenizer
@@ -51,6 +52,7 @@ class Model:
     placed: Placement | None = field(default=None, repr=False)  # of its arrays; None: whole, on one device
     read_from: ReadFrom | None = field(default=None, repr=False)  # None: its weights were already in memory
     encoders: ModelMedia | None = field(default=None, repr=False)  # of pictures and sounds; None: it reads text alone
+    drafter: LoadedDrafter | None = field(default=None, repr=False)  # which guesses its tokens; None: there is none
     not_mapped: str = field(default="they were in memory", repr=False)  # the reason. Empty: a mapped file has them
 
     @property
@@ -99,10 +101,14 @@ class Model:
                 array.delete()
         if self.encoders is not None:
             self.encoders.close()
+        if self.drafter is not None:
+            self.drafter.close()
 
     def reopen(self, twin: Model) -> None:
         """Take over the arrays of the same model, loaded again after ``close``. References to this one stay valid."""
         self.params.update(twin.params)  # the names are the same, so a loop over the dict continues too
+        if self.drafter is not None and twin.drafter is not None:
+            self.drafter.reopen(twin.drafter)
 
     def __enter__(self) -> Self:
         return self

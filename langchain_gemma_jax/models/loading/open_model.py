@@ -11,6 +11,7 @@ from typing import Any
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.generation_defaults import generation_defaults_in
+from langchain_gemma_jax.models.checkpoint.picture_judge import picture_judge_in
 from langchain_gemma_jax.models.checkpoint.quantised.quantised_folder import open_quantised, quantisation_of
 from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
@@ -21,6 +22,7 @@ from langchain_gemma_jax.models.encoders.mmproj_file import mmproj_encoders
 from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import only_gguf, open_gguf, sampling_defaults
 from langchain_gemma_jax.models.loading.check_asked import check_asked
+from langchain_gemma_jax.models.loading.drafters import AskedDrafter
 from langchain_gemma_jax.models.loading.find import SourceFiles, find
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import Opened
@@ -93,7 +95,7 @@ class FolderFiles:
         return generation_defaults_in(self.folder)
 
     def chat_format(self, tokenizer: Tokenizer) -> ChatFormat:  # noqa: ARG002  folders leave the rest to the vocabulary
-        return ChatFormat(images_apart=images_apart_in(self.folder))
+        return ChatFormat(images_apart=images_apart_in(self.folder), judge=picture_judge_in(self.folder))
 
     def encoders(self, tokenizer: Tokenizer, files: Unchanged) -> ModelMedia | None:
         config, tensors, _ = self.checkpoint
@@ -147,7 +149,11 @@ def open_model(source: SourceFiles) -> Opened:
     files = Unchanged.now(source.path)
     file = source.path if source.path.is_file() else only_gguf(source.path)
     stored = FolderFiles(source.path) if file is None else GgufFiles(file, source)
-    return OpenedGemma(source.name, files, stored)
+    try:
+        return OpenedGemma(source.name, files, stored, source.drafter)
+    except BaseException:
+        stored.checkpoint.tensors.close()
+        raise
 
 
 def open_again(like: Model) -> Opened:
@@ -158,4 +164,6 @@ def open_again(like: Model) -> Opened:
     """
     if like.read_from is None:
         raise InputError(f"{like.name!r} was not read from files, and cannot be read again.")
-    return open_model(SourceFiles(like.read_from.files.folder, like.name, by_torch=like.architecture.gemma is None))
+    drafter = None if like.drafter is None else AskedDrafter(like.drafter.folder, named=True)
+    by_torch = like.architecture.gemma is None
+    return open_model(SourceFiles(like.read_from.files.folder, like.name, drafter=drafter, by_torch=by_torch))

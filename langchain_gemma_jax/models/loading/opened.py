@@ -11,6 +11,8 @@ from typing import Self
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.gemma.drafter import GemmaDrafter
+from langchain_gemma_jax.models.loading.drafters import LoadedDrafter
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.mapped.array_file import ArrayFile, ArrayPlaces
 from langchain_gemma_jax.models.seams.architecture import Architecture
@@ -36,6 +38,7 @@ class LoadPlan:
     generation_defaults: Mapping[str, object] = field(default_factory=dict)  # its authors' recommendations
     chat_format: ChatFormat = field(default_factory=ChatFormat)
     encoders: ModelMedia | None = None  # of pictures and sounds; None: it reads text alone
+    drafter: GemmaDrafter | None = None  # which guesses its tokens; None: there is none beside it
 
 
 class Opened(ABC):
@@ -79,6 +82,10 @@ class Opened(ABC):
 
         Nothing stays on a device after an error.
         """
+
+    def read_drafter(self, plan: LoadPlan) -> LoadedDrafter | None:  # noqa: ARG002  most have none
+        """Read the weights of the plan's drafter to the plan's placement. None: it has none."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

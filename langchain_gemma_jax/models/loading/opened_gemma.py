@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 import jax
 
-from langchain_gemma_jax.errors import CheckpointError, UnsupportedModelError
+from langchain_gemma_jax.errors import CheckpointError, InputError, UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.generation_defaults import GENERATION_DEFAULTS
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.abstract import Path, abstract, walk
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
 from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.models.gemma.drafter import GemmaDrafter
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.asked_storage import AskedStorage
 from langchain_gemma_jax.models.loading.check_asked import asked_dtype
+from langchain_gemma_jax.models.loading.drafters import AskedDrafter, DrafterFiles, LoadedDrafter
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
 from langchain_gemma_jax.models.loading.place import place, place_mapped
@@ -70,8 +73,11 @@ class OpenedGemma(Opened):
 
     among_hosts = True
 
-    def __init__(self, name: str, files: Unchanged, stored: GemmaFiles) -> None:
+    def __init__(self, name: str, files: Unchanged, stored: GemmaFiles, drafter: AskedDrafter | None = None) -> None:
+        """Take what is open. ``drafter``: the folder of the drafter, which is opened now. None: there is none."""
         self.name, self.files, self._stored = name, files, stored
+        self._asked_for_drafter = drafter is not None and drafter.named
+        self._drafter = None if drafter is None else DrafterFiles(drafter.folder, stored.checkpoint.config, name)
 
     def planned(self, how: HowToLoad, recipe: Recipe | None) -> Callable[[Placement], LoadPlan]:
         stored, asked = self._stored, asked_dtype(how.dtype, recipe)
@@ -88,9 +94,15 @@ class OpenedGemma(Opened):
         encoders = stored.encoders(tokenizer, self.files)
         architecture = Gemma(stored.checkpoint.config, () if encoders is None else encoders.encoders)
 
+        if how.cache_dtype is not None and architecture.embeds:
+            raise InputError(
+                f"cache_dtype={how.cache_dtype!r}: {self.name!r} makes vectors of texts and keeps no context, so there "
+                "are no keys and values to round. Leave it out."
+            )
+
         def at(where: Placement) -> LoadPlan:
             divided = not where.one_device
-            storage = AskedStorage(how.weights, how.activations, divided)
+            storage = AskedStorage(how.weights, how.activations, divided, cache_dtype=how.cache_dtype)
             if recipe is None:
                 dtype = asked or stored.default_dtype(where.platform)
                 chosen = storage.chosen(stored.checkpoint, dtype)
@@ -98,7 +110,8 @@ class OpenedGemma(Opened):
                 chosen = storage.for_own_recipe(recipe).recipe_for(stored.checkpoint, recipe)
             if divided:
                 check_divisible(architecture.abstract(chosen))
-            return facts(architecture=architecture, recipe=chosen, placement=where, encoders=encoders)
+            drafter = self._drafter_at(where, chosen)
+            return facts(architecture=architecture, recipe=chosen, placement=where, encoders=encoders, drafter=drafter)
 
         return at
 
@@ -106,7 +119,13 @@ class OpenedGemma(Opened):
         if (other := self._difference(like)) is not None:
             advice = "Unload it, and load it anew."
             raise CheckpointError(self.files.folder, f"the model {like.name!r} that was loaded before", other, advice)
-        return LoadPlan(like.name, like.architecture, like.recipe, like.tokenizer, like.placement, self.files)
+        plan = LoadPlan(like.name, like.architecture, like.recipe, like.tokenizer, like.placement, self.files)
+        drafter = self._drafter_at(like.placement, like.recipe)
+        if drafter != (None if like.drafter is None else like.drafter.drafter):
+            advice = "Unload the model, and load it anew."
+            folder = self.files.folder if self._drafter is None else self._drafter.folder
+            raise CheckpointError(folder, f"the drafter of {like.name!r} that was loaded before", "another one", advice)
+        return replace(plan, drafter=drafter)
 
     def why_not(self, devices: int) -> str | None:
         return why_not(self._stored.checkpoint.config, devices)
@@ -134,6 +153,28 @@ class OpenedGemma(Opened):
             mapped=mapped,
         )
 
+    def read_drafter(self, plan: LoadPlan) -> LoadedDrafter | None:
+        if plan.drafter is None or self._drafter is None:
+            return None
+        return self._drafter.read(plan.drafter, plan.placement)
+
+    def _drafter_at(self, where: Placement, recipe: Recipe) -> GemmaDrafter | None:
+        """Return the drafter for a placement. None: there is none, or none was asked for and several devices have none.
+
+        Raises:
+            UnsupportedModelError: one was asked for, and the model is divided.
+        """
+        if self._drafter is None:
+            return None
+        if where.one_device:
+            return self._drafter.drafter(recipe)
+        if not self._asked_for_drafter:
+            return None
+        raise UnsupportedModelError(
+            f"{self._drafter.folder}: expected {self.name!r} on one device, where a drafter runs, found it divided "
+            f"among {len(where.devices)}. Leave drafter or devices out."
+        )
+
     def _specs(self, recipe: Recipe) -> list[tuple[Path, Any]]:
         """Return the stored form of each array, by path."""
         dense = abstract(self._stored.checkpoint.config, recipe.dtype, recipe.layout)
@@ -141,6 +182,8 @@ class OpenedGemma(Opened):
 
     def close(self) -> None:
         self._stored.checkpoint.tensors.close()
+        if self._drafter is not None:
+            self._drafter.close()
 
     def _difference(self, like: Model) -> str | None:
         """Return how the model in these files differs from a loaded one that it is to replace. None: it does not."""

@@ -20,7 +20,7 @@ from langchain_gemma_jax.models.mesh.tensor_parallel import why_not_among
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
-from langchain_gemma_jax.models.seams.recipe import BetweenForm, Recipe
+from langchain_gemma_jax.models.seams.recipe import AttentionForm, BetweenForm, Recipe
 from langchain_gemma_jax.models.seams.weights import PLAIN
 from langchain_gemma_jax.models.tokenizer import load_tokenizer, tokenizer_digest
 from langchain_gemma_jax.models.torchax.checks import checked_folder
@@ -62,7 +62,7 @@ class OpenedTorch(Opened):
             generation_defaults=generation_defaults_in(self._folder),
             chat_format=ChatFormat(has_template=template is not None, template=template),
         )
-        return lambda where: facts(recipe=recipe_for(architecture.facts.dtype, where), placement=where)
+        return lambda where: facts(recipe=recipe_for(architecture, where, how.cache_dtype), placement=where)
 
     def planned_again(self, like: Model) -> LoadPlan:
         self._made = as_before(like.architecture, self._folder, self._raw)
@@ -91,7 +91,9 @@ class OpenedTorch(Opened):
         """Do nothing: transformers opens files when it reads them."""
 
 
-def recipe_for(dtype: str, where: Placement) -> Recipe:
+def recipe_for(model: TorchModel, where: Placement, cache_dtype: str | None = None) -> Recipe:
     """Return a recipe with a Gemma's cache and attention. Products are those of transformers' code."""
-    chosen = choose_recipe(dtype, divided=not where.one_device)
-    return replace(chosen, layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA)
+    chosen = choose_recipe(model.facts.dtype, divided=not where.one_device)
+    attention = chosen.attention if model.facts.attends_by_kernel else AttentionForm.PRODUCTS
+    found = replace(chosen, layers=PLAIN, embed=PLAIN, between=BetweenForm.XLA, attention=attention)
+    return found if cache_dtype is None else replace(found, cache_dtype=cache_dtype)

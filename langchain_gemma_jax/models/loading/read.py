@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.hub.progress import loading_bar
+from langchain_gemma_jax.models.loading.drafters import LoadedDrafter
 from langchain_gemma_jax.models.loading.map_weights import map_weights
 from langchain_gemma_jax.models.loading.model import Model, ReadFrom
 from langchain_gemma_jax.models.loading.opened import LoadPlan, Opened
@@ -31,6 +32,7 @@ def read(
         CheckpointError: the files cannot be used, or changed while they were read. Nothing stays on the device.
     """
     params, not_mapped = _params(opened, plan, weight_files, progress=progress)
+    drafter = _drafter(opened, plan, params)
     return Model(
         plan.architecture,
         params,
@@ -42,6 +44,7 @@ def read(
         placed=plan.placement,
         read_from=ReadFrom(plan.files, plan.vocabulary),
         encoders=plan.encoders,
+        drafter=drafter,
         not_mapped=not_mapped,
     )
 
@@ -56,7 +59,7 @@ def read_again(
 ) -> Model:
     """Read the weights of a closed model, by the plan of ``opened.planned_again``. Its other parts are kept."""
     params, not_mapped = _params(opened, plan, weight_files, progress=progress)
-    return replace(like, params=params, not_mapped=not_mapped)
+    return replace(like, params=params, not_mapped=not_mapped, drafter=_drafter(opened, plan, params))
 
 
 def _params(
@@ -82,6 +85,16 @@ def _params(
     if draft is not None:
         draft.keep(plan.name)
     return params, why
+
+
+def _drafter(opened: Opened, plan: LoadPlan, params: Params) -> LoadedDrafter | None:
+    """Return the drafter beside a model whose weights were read. After an error, these do not stay either."""
+    try:
+        return opened.read_drafter(plan)
+    except BaseException:
+        for array in leaves(params):
+            array.delete()
+        raise
 
 
 def read_unchanged(reading: Callable[[], Params], files: Unchanged) -> Params:

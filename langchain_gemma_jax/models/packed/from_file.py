@@ -30,6 +30,11 @@ _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 class BlockSource(TensorSource):
     """Stored tensors in block formats."""
 
+    @property
+    def mixture(self) -> str:
+        """The name of the file's quantisation, and its tensors' formats. Empty: it has none."""
+        return ""
+
     @abstractmethod
     def block_format(self, name: str) -> str:
         """Return the block format of a tensor, by its name in GGUF files."""
@@ -133,8 +138,9 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
             # For a missing tensor, ``place`` raises the error.
             kind = source.block_format(part.name) if part.name in source.names() else _PLAIN[dtype]
             if kind not in BLOCK_FORMATS:
-                advice = "Take a file of this model in one of these."
-                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", kind, advice)
+                advice = "Take another file of the same repository, such as one in Q8_0 or Q4_K_M."
+                found = f"{kind}, in a file of {source.mixture}" if source.mixture else kind
+                raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", found, advice)
             outputs = part.shape[-2]
             if runs and runs[-1][0] == kind:
                 outputs += runs.pop()[1]

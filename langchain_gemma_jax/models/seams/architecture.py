@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import jax
 
 from langchain_gemma_jax.models.configuration.model_config import CacheLayout, EmbeddingConfig, ModelConfig
+from langchain_gemma_jax.models.seams.adapters import AdaptedLayers
 from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.seams.media_encoder import MediaEncoder
 from langchain_gemma_jax.models.seams.placement import DeviceGrid, Placement
@@ -89,11 +90,17 @@ class Architecture(ABC):
         """The encoders of pictures and sounds. Their soft tokens take the place of a text's embeddings."""
         return ()
 
+    @property
+    def adapted_layers(self) -> AdaptedLayers | None:
+        """The matrices that adapters may change. None: it takes no adapters."""
+        return None
+
     def read_medium(
         self,
         params: Any,
         recipe: Recipe,
         encoder: int,  # index of the encoder that made them
+        tokens: jax.Array,  # [1, token] int32: placeholders, the words that are read with the medium, and padding
         vectors: jax.Array,  # [1, token, width] float32: the soft tokens of one medium, all of them, and padding
         start: jax.Array,  # [1] int32: tokens already in the cache
         count: jax.Array,  # [1] int32: tokens that are real
@@ -102,10 +109,12 @@ class Architecture(ABC):
     ) -> tuple[jax.Array, KVCache]:
         """Read one medium; return the output of the kept token ``[1, 1, width]``, and the cache with the whole medium.
 
+        Where the encoder has ``most_words``, the words behind the soft tokens are read with it.
+
         Raises:
             TypeError: the architecture has no encoders.
         """
-        del params, recipe, encoder, vectors, start, count, cache, keep
+        del params, recipe, encoder, tokens, vectors, start, count, cache, keep
         raise TypeError(f"{type(self).__name__} reads text alone: it has no encoders")
 
     def embed(

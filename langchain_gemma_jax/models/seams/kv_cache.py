@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 from langchain_gemma_jax.models.configuration.abstract import Axes
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout, LayerConfig
+from langchain_gemma_jax.models.seams.kv_rounding import numbers_of, rounded, turned
 
 PAGE = 64  # tokens
 AXES: Axes = ("page", "kv_heads", "slot", "head_dim")  # of keys and of values: their names to a ``Placement``
@@ -27,10 +28,19 @@ AXES: Axes = ("page", "kv_heads", "slot", "head_dim")  # of keys and of values: 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class LayerKV:
-    """The pages of one layer."""
+    """The pages of one layer. Rounded ones have a scale behind each head, see ``kv_rounding``."""
 
     keys: jax.Array  # [page, kv_head, slot, head_dim]
     values: jax.Array  # [page, kv_head, slot, head_dim]
+
+    @property
+    def rounded(self) -> bool:
+        """True if keys and values are turned, and rounded to eight bits."""
+        return bool(self.keys.dtype == jnp.int8)
+
+    def turned(self, x: jax.Array) -> jax.Array:
+        """Return queries ``[..., head_dim]`` as these keys are turned, or what came of these values turned back."""
+        return turned(x) if self.rounded else x
 
 
 Layers: TypeAlias = tuple[LayerKV | None, ...]
@@ -69,11 +79,16 @@ class PageCounts:
 
 
 def abstract_layers(layout: CacheLayout, counts: PageCounts, dtype: str) -> tuple[jax.ShapeDtypeStruct | None, ...]:
-    """Return the shape of each layer's keys (and values). Allocation and the ledger both use it."""
+    """Return the shape of each layer's keys (and values). Allocation and the ledger both use it.
+
+    ``dtype``: of those that are not rounded.
+    """
     return tuple(
         None
         if layer is None
-        else jax.ShapeDtypeStruct((counts.of(layer), layer.kv_heads, counts.slots, layer.head_dim), jnp.dtype(dtype))
+        else jax.ShapeDtypeStruct(
+            (counts.of(layer), layer.kv_heads, counts.slots, layer.width), jnp.dtype(layer.stored_dtype(dtype))
+        )
         for layer in layout
     )
 
@@ -106,7 +121,8 @@ def write(
     """Write ``[row, kv_head, token, head_dim]`` in place: the first ``count [row]`` tokens, from ``start [row]`` on."""
 
     def put(pages: jax.Array, new: jax.Array) -> jax.Array:
-        given = (pages, new.astype(pages.dtype), table, start, count)
+        as_stored = rounded(new) if old.rounded else new.astype(pages.dtype)
+        given = (pages, as_stored, table, start, count)
         if not (_CONVERTS and pages.dtype.itemsize == 2):
             return _put_slots(*given)
         written: jax.Array = jax.lax.platform_dependent(*given, cpu=_put_pages, default=_put_slots)
@@ -157,16 +173,20 @@ def _bits(x: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(x, jnp.uint16)
 
 
-def gather(layer: LayerKV, table: jax.Array, end: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def gather(
+    layer: LayerKV, table: jax.Array, end: jax.Array, dtype: str = "float32"
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the rows' keys and values ``[row, kv_head, slot, head_dim]``, and the positions in ``[row, slot]``.
 
-    ``end [row]``: the number of tokens that are written. A negative position: an empty slot.
+    Those that were rounded are turned still, and have ``dtype``. ``end [row]``: the number of tokens that are written.
+    A negative position: an empty slot.
     """
 
     def of_rows(pages: jax.Array) -> jax.Array:
         found = pages[table]  # [row, entry, kv_head, slot, dim]
         rows, entries, heads, slots, dim = found.shape
-        return found.swapaxes(1, 2).reshape(rows, heads, entries * slots, dim)
+        found = found.swapaxes(1, 2).reshape(rows, heads, entries * slots, dim)
+        return numbers_of(found, dtype) if layer.rounded else found
 
     return of_rows(layer.keys), of_rows(layer.values), slot_positions(table.shape[1], layer.keys.shape[2], end)
 

@@ -29,6 +29,7 @@ class Sight(StrEnum):
     CAUSAL = "causal"  # as text: those before
     LOCAL = "local"  # all of them in local layers, those before in global ones
     EVERYWHERE = "everywhere"  # all of them
+    PREFIX = "prefix"  # all of them and the words behind them, however far apart; these see them, and later words too
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,19 @@ class MediaEncoder(ABC):
     def fewest_soft_tokens(self) -> int:
         """The smallest number of soft tokens for one input."""
         return 1
+
+    @property
+    def most_words(self) -> int:
+        """The largest number of a text's tokens that are read at once with a medium before them.
+
+        Above 0, every medium has the same number of soft tokens.
+        """
+        return 0
+
+    @property
+    def read_at_once(self) -> tuple[int, int]:
+        """The smallest and the largest number of tokens that are read at once for one medium."""
+        return self.fewest_soft_tokens + min(1, self.most_words), self.most_soft_tokens + self.most_words
 
     def takes(self, inputs: Mapping[str, Any]) -> int | None:
         """Return the size of a prepared input. None: the input is not for this encoder."""

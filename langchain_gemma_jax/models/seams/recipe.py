@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from langchain_gemma_jax.models.configuration.abstract import Layout, abstract
-from langchain_gemma_jax.models.configuration.model_config import ModelConfig
+from langchain_gemma_jax.models.configuration.model_config import CacheLayout, ModelConfig
 from langchain_gemma_jax.models.seams.weights import DENSE, PLAIN, Plan, Storage, stored
+
+ROUNDED = "int8"
+"""The ``cache_dtype`` with which global layers' keys and values are turned and rounded, see ``kv_rounding``."""
 
 
 class AttentionForm(StrEnum):
@@ -43,13 +46,29 @@ class Recipe:
     # products beyond. Batched, XLA:CPU transposes a copy of the keys in each step; on a GPU one launch is cheaper.
     attention_pairs: int = 0
     storage: Storage = DENSE
-    cache_dtype: str | None = None  # of keys and values; None: the one that products are taken in
+    # Of keys and values; None: the one that products are taken in. "int8": those of global layers are rounded.
+    cache_dtype: str | None = None
     source: str = dataclasses.field(default="default", compare=False)  # "probe", "disk", "override", "default"
 
     @property
     def kv_dtype(self) -> str:
-        """The dtype of the key-value cache, which does not depend on how the weights are stored."""
+        """The dtype of keys and values that are not rounded. It does not depend on how the weights are stored."""
+        if self.rounds_cache:
+            return "float16" if self.storage.rounds_by_kernel else self.dtype
         return self.cache_dtype or self.dtype
+
+    @property
+    def rounds_cache(self) -> bool:
+        """True if global layers' keys and values are rounded to eight bits."""
+        return self.cache_dtype == ROUNDED
+
+    def kept(self, layout: CacheLayout) -> CacheLayout:
+        """Return a model's cache as this recipe stores it."""
+        if not self.rounds_cache:
+            return layout
+        return tuple(
+            layer if layer is None or layer.window is not None else replace(layer, rounded=True) for layer in layout
+        )
 
     @property
     def layout(self) -> Layout:

@@ -40,6 +40,8 @@ class HfJsonTokenizer(Tokenizer):
             markers, words = _added(library, model, ends)
             vocabulary = Vocabulary.of(path, _pieces(path, library, words), markers, ends)
             self._around = _around(library)
+            if ends.may_lack_bos:  # another family's: a text begins as its own template says, or with nothing
+                self._begin = () if self._around is None else self._around[0]
             # The same model (shared, not copied), which searches for no markers and adds nothing in front.
             self._text = tokenizers.Tokenizer(model)
             self._text.normalizer = library.normalizer

@@ -40,6 +40,7 @@ class Tokenizer(ABC):
     Tokenizers are immutable; any number of threads may use one.
     """
 
+    _begin: tuple[int, ...] | None = None
     _around: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # from the file's template, if it has one
 
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
@@ -71,6 +72,11 @@ class Tokenizer(ABC):
     def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and after a text that is read as a whole: by the file's own template, or bos and eos."""
         return self._around or ((self.bos_id,), self.eos_ids[:1])
+
+    @property
+    def begin(self) -> tuple[int, ...]:
+        """The ids before a text that a model goes on with: bos, or what another family's file puts there."""
+        return (self.bos_id,) if self._begin is None else self._begin
 
     @property
     def bos_id(self) -> int:

@@ -10,6 +10,7 @@ _REFUSED = {
     "recipe": "its matrices are multiplied as transformers' code has them",
     "weights": "its matrices stay as transformers' code has them; packed ones are for Gemma",
     "activations": "its matrices are dense",
+    "drafter": "drafters are for Gemma 4",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from langchain_gemma_jax.errors import CheckpointNotFoundError, UnsafeCheckpointError, UnsupportedModelError
-from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, MERGE_ADAPTER, PICKLES
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, CONFIG, PICKLES
 from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object
 
@@ -29,7 +29,8 @@ def checked_folder(folder: Path) -> dict[str, object]:
     names = sorted(path.name for path in folder.iterdir())
     if ADAPTER in names:
         raise UnsupportedModelError(
-            f"{folder / ADAPTER}: the folder holds an adapter (LoRA), and adapters are not applied. {MERGE_ADAPTER}"
+            f"{folder / ADAPTER}: the folder holds an adapter (LoRA), and beside other families than Gemma none is "
+            "applied. Merge it into its base (in PEFT, merge_and_unload), and load the result."
         )
     if CONFIG not in names:
         raise CheckpointNotFoundError(folder / CONFIG, "a model's configuration", "nothing", "It comes with the model.")
@@ -58,7 +59,11 @@ def _check_weights(folder: Path, names: list[str]) -> None:
 
 
 def _check_kind(folder: Path, raw: Mapping[str, object]) -> None:
-    shown = folder / CONFIG
+    shown, kind = folder / CONFIG, str(raw.get("model_type"))
+    if kind.startswith("diffusion_"):
+        raise UnsupportedModelError(
+            f"{shown}: {kind!r} writes blocks of text by diffusion. Expected a model that writes token by token."
+        )
     if raw.get("is_encoder_decoder"):
         raise UnsupportedModelError(
             f"{shown}: {raw.get('model_type')!r} has an encoder and a decoder. Expected a decoder alone, whose cache "

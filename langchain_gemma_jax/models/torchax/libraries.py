@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -14,6 +15,7 @@ from langchain_gemma_jax.config import environment_kept
 from langchain_gemma_jax.models.torchax.versions import check_versions
 
 ATTENTION = "gemma_jax"  # the name of our attention in transformers
+EAGER = "eager"  # transformers' name for a model's own attention
 _SET_BY_TORCHAX = "jax_pjrt_client_create_options"  # a setting of JAX, which is a part of the names of programs
 
 _lock = threading.RLock()
@@ -38,6 +40,17 @@ class TorchLibraries:
         """Return a block in which no other thread traces or builds a module."""
         return _lock
 
+    @contextmanager
+    def trusting(self) -> Iterator[None]:
+        """Have torch's distributions not look at their parameters, which have no numbers yet, inside of the block."""
+        distribution = self.torch.distributions.Distribution
+        before = distribution._validate_args  # noqa: SLF001  there is a function to set it, and none to get it
+        distribution.set_default_validate_args(False)
+        try:
+            yield
+        finally:
+            distribution.set_default_validate_args(before)
+
     def to_jax(self, tree: Any) -> Any:
         """Return the JAX arrays of a tree of tensors."""
         return self.environment.t2j_iso(tree)
@@ -61,6 +74,7 @@ class Tracing:
             stack.enter_context(jax.numpy_rank_promotion("allow"))
             stack.enter_context(shared.environment)
             stack.enter_context(shared.torch.no_grad())
+            stack.enter_context(shared.trusting())
             self._fix_casts(stack)
             self._inside = stack.pop_all()
 
@@ -97,7 +111,11 @@ def _imported(versions: tuple[str, ...]) -> TorchLibraries:
         from torchax import tensor
     if hasattr(jax.config, _SET_BY_TORCHAX):
         jax.config.update(_SET_BY_TORCHAX, before)
-    from langchain_gemma_jax.models.torchax.traced_pass import attention
+    from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+    from langchain_gemma_jax.models.torchax.traced_pass import attention, mask_of_the_pass
 
     transformers.AttentionInterface.register(ATTENTION, attention)
+    for name in (ATTENTION, EAGER):
+        AttentionMaskInterface.register(name, mask_of_the_pass(eager_mask))
     return TorchLibraries(torch, transformers, tensor, tensor.Environment(), versions)

@@ -12,14 +12,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from langchain_gemma_jax.errors import ConfigError, UnsupportedModelError
-from langchain_gemma_jax.models.torchax.libraries import ATTENTION, TorchLibraries, libraries
+from langchain_gemma_jax.models.torchax.libraries import ATTENTION, EAGER, TorchLibraries, libraries
+from langchain_gemma_jax.models.torchax.own_attention import FAMILIES
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode
-from langchain_gemma_jax.models.torchax.traced_pass import LayoutPass, NoPass, PassCache, now
+from langchain_gemma_jax.models.torchax.traced_pass import NoPass, PassCache, now
+from langchain_gemma_jax.models.torchax.weightless import weightless
 
 EXPERTS = "batched_mm"  # the one implementation of experts whose shapes do not depend on the router's choice
 _FIXED_BY_LENGTH = ("dynamic", "longrope")  # ropes that change for long texts
-_ANSWER = "MoeModelOutputWithPast"  # transformers' class of the output that replaces the body's
-_PROBE = 8  # tokens of the call that shows what a model's layers ask for
+_SPECIAL_FLOATS = ("Infinity", "-Infinity", "NaN")
+_UNLIMITED = 2048  # tokens, for a model without positions whose configuration states no length (Bloom)
 
 _given: ContextVar[Any] = ContextVar("given", default=None)  # hidden states that replace the body's output
 
@@ -30,11 +32,16 @@ class MetaModule:
 
     libraries: TorchLibraries
     module: Any
-    prefix: str  # of the names in its body, which is everything but its head
+    body_name: str  # of its body, which is everything but its head
 
     @property
     def body(self) -> Any:
-        return self.module.base_model
+        return getattr(self.module, self.body_name)
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names in its body."""
+        return f"{self.body_name}."
 
     @cached_property
     def specs(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
@@ -48,20 +55,28 @@ class MetaModule:
         head = getattr(type(self.module), "_tp_plan", None) or {}
         return {f"{self.prefix}{pattern}": str(style) for pattern, style in body.items()} | dict(head)
 
+    @property
+    def attends_itself(self) -> bool:
+        """True if its attention is its own code."""
+        return self.module.config.model_type in FAMILIES
+
     def states(self, params: Mapping[str, Any], ids: Any, positions: Any) -> Any:
         """Return the last hidden states ``[row, token, width]``. Cache and attention are the pass in ``now``."""
         parameters = inspect.signature(type(self.body).forward).parameters
         cache = "cache" if "cache" in parameters else "past_key_values"
-        asked = {"input_ids": ids, "position_ids": positions, cache: PassCache(), "use_cache": True}
+        asked = {"input_ids": ids, cache: PassCache(), "use_cache": True}
+        if "position_ids" in parameters:
+            asked["position_ids"] = positions
         own = {name.removeprefix(self.prefix): each for name, each in params.items() if name.startswith(self.prefix)}
         return self._call(self.body, own, asked).last_hidden_state
 
     def scores(self, params: Mapping[str, Any], hidden: Any, ids: Any) -> Any:
         """Return the scores of the next token for hidden states: all that the model does after its body."""
-        token = _given.set(hidden)
+        token, outside = _given.set(hidden), now.set(NoPass())
         try:
             return self._call(self.module, dict(params), {"input_ids": ids, "use_cache": False}).logits
         finally:
+            now.reset(outside)
             _given.reset(token)
 
     def _call(self, module: Any, params: dict[str, Any], asked: dict[str, Any]) -> Any:
@@ -79,25 +94,39 @@ def meta_module(config: str, dtype: str, code: RemoteCode | None = None) -> Meta
     with shared.alone():
         kind = configuration(shared, json.loads(config), code)
         torch = shared.torch
-        with torch.device("meta"), quiet():
+        with weightless(torch), quiet():
             try:
                 module = shared.transformers.AutoModelForCausalLM.from_config(
-                    kind, dtype=getattr(torch, dtype), trust_remote_code=code is not None, **HOW_TO_RUN
+                    kind,
+                    dtype=getattr(torch, dtype),
+                    trust_remote_code=code is not None,
+                    **how_to_run(str(kind.model_type)),
                 )
             except KeyError as error:
                 raise _own_attentions(kind.model_type, error) from error
-            except (ValueError, ImportError, TypeError) as error:
+            except (ValueError, ImportError, TypeError, RuntimeError) as error:
                 raise UnsupportedModelError(
                     f"transformers makes no model of this configuration ({kind.model_type}) that can be run here: "
                     f"{' '.join(str(error).split())[:300]}"
                 ) from error
-        module.eval()
+        module.to("meta").eval()
         fix_lengths(module)
-        body = module.base_model
-        if body is module:
-            raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
-        _return_given_states(body)
-        return MetaModule(shared, module, f"{module.base_model_prefix}.")
+        _ask_for_no_numbers(module)
+        name = _body_of(module, shared.transformers.PreTrainedModel)
+        for each in {getattr(module, name), module.get_decoder()} - {module}:  # heads call the one or the other
+            _return_given_states(each)
+        return MetaModule(shared, module, name)
+
+
+def _body_of(module: Any, models: type) -> str:
+    """Return the name of a model's body."""
+    name = str(module.base_model_prefix)
+    if module.base_model is not module:
+        return name
+    inner = [name for name, each in module.named_children() if isinstance(each, models)]
+    if len(inner) != 1:
+        raise UnsupportedModelError(f"{type(module).__name__}: expected a body with a head on it, found no body.")
+    return str(inner[0])
 
 
 def _own_attentions(kind: str, error: KeyError) -> UnsupportedModelError:
@@ -108,7 +137,9 @@ def _own_attentions(kind: str, error: KeyError) -> UnsupportedModelError:
     return UnsupportedModelError(f"A model of the kind {kind!r} cannot be served: {what}.")
 
 
-HOW_TO_RUN: Mapping[str, str] = {"attn_implementation": ATTENTION, "experts_implementation": EXPERTS}
+def how_to_run(kind: str) -> Mapping[str, str]:
+    """Return how transformers is to run a model, by its ``model_type``."""
+    return {"attn_implementation": EAGER if kind in FAMILIES else ATTENTION, "experts_implementation": EXPERTS}
 
 
 def is_in_transformers(kind: object) -> bool:
@@ -141,9 +172,21 @@ def configuration(shared: TorchLibraries, raw: Mapping[str, object], code: Remot
             f"{kind!r}. A newer one needs a newer transformers, and that a newer release of this package."
         )
     try:
-        return CONFIG_MAPPING[kind].from_dict(dict(raw))
+        return CONFIG_MAPPING[kind].from_dict(_with_special_floats(raw))
     except Exception as error:
         raise ConfigError(f"config.json: transformers cannot read it: {' '.join(str(error).split())[:300]}") from error
+
+
+def _with_special_floats(value: Any) -> Any:
+    """Return a configuration with the numbers that JSON lacks, which transformers writes as objects."""
+    if isinstance(value, dict):
+        named = value.get("__float__")
+        return (
+            float(named)
+            if named in _SPECIAL_FLOATS
+            else {name: _with_special_floats(each) for name, each in value.items()}
+        )
+    return [_with_special_floats(each) for each in value] if isinstance(value, list) else value
 
 
 def fix_lengths(module: Any) -> None:
@@ -158,7 +201,9 @@ def fix_lengths(module: Any) -> None:
 
 def most_context(kind: Any) -> int:
     """Return the most tokens that a model can read; for a rope that changes with length, its original length."""
-    most = int(kind.max_position_embeddings)
+    names = ("max_position_embeddings", "max_seq_len", "seq_length")
+    said = (getattr(kind, name, None) for name in names)
+    most = int(next((number for number in said if number), _UNLIMITED))
     rope = getattr(kind, "rope_parameters", None) or {}
     for each in (rope, *(inner for inner in rope.values() if isinstance(inner, dict))):
         if each.get("rope_type") in _FIXED_BY_LENGTH:
@@ -170,38 +215,6 @@ def named_tensors(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield every parameter and buffer with its name, each once."""
     yield from module.named_parameters()
     yield from module.named_buffers()
-
-
-def look_through(meta: MetaModule, layers: int) -> tuple[LayoutPass, int, int]:
-    """Call a model once; return the pass with its layers' caches, the width of its states, its number of scores.
-
-    Raises:
-        UnsupportedModelError: its cache cannot have a fixed size. The message says what was tried.
-    """
-    torch, seen = meta.libraries.torch, LayoutPass(meta.libraries.torch)
-    token = now.set(seen)
-    tried = (
-        "It was called with a cache of fixed size and an attention of this package, the way that transformers offers "
-        "(AttentionInterface)."
-    )
-    try:
-        with meta.libraries.alone(), torch.device("meta"), torch.no_grad():
-            ids = torch.zeros((1, _PROBE), dtype=torch.long)
-            hidden = meta.states({}, ids, torch.arange(_PROBE)[None])
-            now.set(NoPass())
-            scores = meta.scores({}, hidden[:, :1], ids[:, :1])
-        seen.layout(layers)
-    except UnsupportedModelError as error:
-        raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {error} {tried}") from error
-    except Exception as error:
-        if isinstance(error, AttributeError) and type(error.obj).__name__ == _ANSWER:
-            what = f"its head asks its body for {error.name!r}, and is given hidden states alone"
-        else:
-            what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        raise UnsupportedModelError(f"{type(meta.module).__name__} cannot be served: {what}. {tried}") from error
-    finally:
-        now.reset(token)
-    return seen, int(hidden.shape[-1]), int(scores.shape[-1])
 
 
 @contextmanager
@@ -220,17 +233,36 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+class GivenStates:
+    """The output of a body, as a head sees it: hidden states that were computed before, and nothing else."""
+
+    def __init__(self, hidden: Any) -> None:
+        self.last_hidden_state = hidden
+
+    def __getitem__(self, place: Any) -> Any:
+        return (self.last_hidden_state,)[place]
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
 def _return_given_states(body: Any) -> None:
     """Make a body return the hidden states in ``_given``, when there are any."""
-    from transformers.modeling_outputs import MoeModelOutputWithPast  # has all fields that heads use
-
     usual = body.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         hidden = _given.get()
-        return usual(*args, **kwargs) if hidden is None else MoeModelOutputWithPast(last_hidden_state=hidden)
+        return usual(*args, **kwargs) if hidden is None else GivenStates(hidden)
 
     body.forward = forward
+
+
+def _ask_for_no_numbers(module: Any) -> None:
+    """Leave out what models do with the numbers of ids: a warning about padding, which is never there."""
+    for each in module.modules():
+        if hasattr(each, "warn_if_padding_and_no_attention_mask"):
+            each.warn_if_padding_and_no_attention_mask = lambda *_: None
 
 
 def _dtype(value: Any) -> str:

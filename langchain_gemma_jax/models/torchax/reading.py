@@ -15,7 +15,7 @@ from langchain_gemma_jax.models.seams.params import Advance, Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.torchax.libraries import TorchLibraries, libraries
-from langchain_gemma_jax.models.torchax.meta_module import HOW_TO_RUN, named_tensors, quiet
+from langchain_gemma_jax.models.torchax.meta_module import how_to_run, named_tensors, quiet
 from langchain_gemma_jax.models.torchax.torch_model import TorchModel
 
 _VALUES = {"int64": np.dtype(np.int32), "float64": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -30,7 +30,8 @@ def read_params(folder: Path, architecture: TorchModel, recipe: Recipe, where: P
     shared = libraries()
     specs = {name: shape for name, shape, _ in architecture.facts.specs}
     with shared.alone():
-        facts, how = architecture.facts, {**HOW_TO_RUN, "trust_remote_code": architecture.facts.code is not None}
+        facts = architecture.facts
+        how = {**how_to_run(facts.model_type), "trust_remote_code": facts.code is not None}
         module = read_by_transformers(shared, folder, facts.dtype, "AutoModelForCausalLM", how)
         there = {name: tuple(value.shape) for name, value in named_tensors(module)}
         for name in sorted(specs.keys() | there.keys()):

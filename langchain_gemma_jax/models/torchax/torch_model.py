@@ -11,24 +11,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.configuration.division import Division, Section
 from langchain_gemma_jax.models.configuration.model_config import CacheLayer, CacheLayout
 from langchain_gemma_jax.models.mesh.tensor_parallel import DividedAxis, cuts_of, divided
+from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.architecture import Architecture
 from langchain_gemma_jax.models.seams.kv_cache import KVCache
 from langchain_gemma_jax.models.seams.placement import DeviceGrid
 from langchain_gemma_jax.models.seams.recipe import Recipe
 from langchain_gemma_jax.models.torchax.libraries import libraries
-from langchain_gemma_jax.models.torchax.meta_module import (
-    MetaModule,
-    is_in_transformers,
-    look_through,
-    meta_module,
-    most_context,
-)
+from langchain_gemma_jax.models.torchax.look_through import look_through, naming
+from langchain_gemma_jax.models.torchax.meta_module import MetaModule, is_in_transformers, meta_module, most_context
+from langchain_gemma_jax.models.torchax.own_attention import KeptShapes, OwnPass
 from langchain_gemma_jax.models.torchax.remote_code import RemoteCode, code_in
-from langchain_gemma_jax.models.torchax.traced_pass import TracedPass, now
+from langchain_gemma_jax.models.torchax.traced_pass import AttentionKind, TracedPass, now
 
 _INTEGERS = {"int64": "int32", "float64": "float32"}  # as JAX has them
 
@@ -38,6 +36,7 @@ class TorchFacts:
     """The facts on a transformers model before its weights are read: plain values, a part of its programs' names."""
 
     config: str  # its configuration, as JSON
+    model_type: str
     dtype: str  # of its matrices
     specs: tuple[tuple[str, tuple[int, ...], str], ...]  # name, shape and dtype of every parameter and buffer
     layout: CacheLayout
@@ -46,9 +45,16 @@ class TorchFacts:
     heads: int
     max_context: int
     eos_ids: tuple[int, ...]
+    kinds: tuple[AttentionKind, ...]  # of its attentions, in the order of their calls
+    shapes: tuple[KeptShapes, ...]  # what each layer keeps, if its attention is its own code; else empty
     libraries: tuple[str, ...]  # with their releases: another release may compute other numbers
     cuts: tuple[DividedAxis, ...] = ()  # the axes that are divided among several devices
     code: RemoteCode | None = None  # the model's own
+
+    @property
+    def attends_by_kernel(self) -> bool:
+        """True if kernels can attend: they have no sinks, and know no masks but causal ones and windows."""
+        return not self.shapes and not any(kind.ruled or kind.sinks for kind in self.kinds)
 
 
 @dataclass(frozen=True)
@@ -97,19 +103,30 @@ class TorchModel(Architecture):
         cache: KVCache,
         keep: jax.Array | None,
     ) -> tuple[jax.Array, KVCache]:
-        meta = self._meta()
-        traced = TracedPass(meta.libraries, recipe, self.facts.layout, start, count, tokens.shape[1], cache)
+        meta, rows = self._meta(), tokens.shape[0]
+        # Padding may stand behind the last position that a model has a number for.
+        positions = start[:, None] + jnp.arange(tokens.shape[1], dtype=jnp.int32)[None, :]
+        positions = jnp.minimum(positions, self.facts.max_context - 1)
+        traced: OwnPass | TracedPass
+        if self.facts.shapes:
+            shapes, most = self.facts.shapes, self.facts.max_context
+            traced = OwnPass(meta.libraries, shapes, start, count, positions, cache, most)
+        else:
+            layout, kinds = self.facts.layout, self.facts.kinds
+            traced = TracedPass(meta.libraries, recipe, layout, kinds, start, count, positions, cache)
+            tokens, positions = tokens.reshape(1, -1), positions.reshape(1, -1)
         token = now.set(traced)
         try:
             with meta.libraries.tracing():
-                views = meta.libraries.to_torch((dict(params), tokens, traced.positions))
+                views = meta.libraries.to_torch((dict(params), tokens, positions))
                 hidden = meta.libraries.to_jax(meta.states(*views))
         finally:
             now.reset(token)
+        hidden = hidden.reshape(rows, -1, hidden.shape[-1])
         hidden = hidden.astype(jnp.float32)
         if keep is not None:
             hidden = jnp.take_along_axis(hidden, keep[:, None, None], axis=1)
-        return hidden, traced.written()
+        return hidden, traced.complete()
 
     def logits(
         self, params: Any, recipe: Recipe, hidden: jax.Array, real: jax.Array | None = None
@@ -162,28 +179,52 @@ def architecture_of(raw: Mapping[str, object], dtype: str, code: RemoteCode | No
     shared = libraries()
     meta = meta_module(text, dtype, code)
     kind = meta.module.config
-    layers = int(kind.num_hidden_layers)
-    seen, width, vocab_size = look_through(meta, layers)
-    layout = seen.layout(layers)
-    head_dim = max(layer.head_dim for layer in layout if layer is not None)
+    seen = look_through(meta)
+    head_dim = max(layer.head_dim for layer in seen.layout if layer is not None)
     eos = kind.eos_token_id
     eos_ids = tuple(eos) if isinstance(eos, list) else () if eos is None else (int(eos),)
-    return TorchModel(
+    model = TorchModel(
         TorchFacts(
-            text,
-            dtype,
-            meta.specs,
-            layout,
-            vocab_size,
-            width,
-            seen.heads,
-            most_context(kind),
-            eos_ids,
-            shared.versions,
-            cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, width, head_dim),
-            code,
+            config=text,
+            model_type=str(kind.model_type),
+            dtype=dtype,
+            specs=meta.specs,
+            layout=seen.layout,
+            vocab_size=seen.vocab_size,
+            width=seen.width,
+            heads=seen.heads,
+            max_context=most_context(kind),
+            eos_ids=eos_ids,
+            kinds=seen.kinds,
+            shapes=seen.shapes,
+            libraries=shared.versions,
+            cuts=cuts_of(((each, shape) for each, shape, _ in meta.specs), meta.plan, seen.width, head_dim),
+            code=code,
         )
     )
+    with naming(meta):
+        trace_step(model)
+    return model
+
+
+def trace_step(model: TorchModel) -> None:
+    """Trace what the engine will compile, without numbers: whatever ends a request later, ends the loading now."""
+    recipe, rows, tokens = Recipe(dtype=model.facts.dtype), 2, 4
+    specs = model.abstract(recipe)
+    params = {name: jax.ShapeDtypeStruct(spec.stored_shape, jnp.dtype(spec.dtype)) for name, spec in specs.items()}
+    cache = jax.eval_shape(lambda: kv_cache.allocate(model.cache_layout, rows, kv_cache.PAGE, recipe.kv_dtype))
+    number = jax.ShapeDtypeStruct((rows,), jnp.int32)
+
+    def step(params: Any, ids: jax.Array, start: jax.Array, count: jax.Array, cache: KVCache) -> Any:
+        hidden, cache = model.forward(params, recipe, ids, start, count, cache, count - 1)
+        return model.logits(params, recipe, hidden), cache
+
+    given = jax.ShapeDtypeStruct((rows, tokens), jnp.int32)
+    scores, after = jax.eval_shape(step, params, given, number, number, cache)
+    if scores.shape != (rows, 1, model.vocab_size) or after != cache:
+        raise UnsupportedModelError(
+            f"a step gives scores of {scores.shape}, expected {(rows, 1, model.vocab_size)}, or changes its cache."
+        )
 
 
 def own_dtype(raw: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ absent, the values of the published models are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.media.pictures import Filter
@@ -21,6 +21,7 @@ from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.models.vision.gemma3_pictures import SquarePictures
 from langchain_gemma_jax.models.vision.gemma4_rules import BUDGETS, FramedSounds, PatchedPictures
 from langchain_gemma_jax.models.vision.gemma4_tower import Gemma4Tower
+from langchain_gemma_jax.models.vision.projections import EachPatch, Pooled, Projection
 from langchain_gemma_jax.models.vision.siglip import Siglip
 from langchain_gemma_jax.models.vision.unified import UnifiedPictures, UnifiedSounds
 
@@ -61,40 +62,16 @@ def senses_of(files: MediaFiles) -> Senses | None:
 
 def _gemma3(files: MediaFiles) -> Senses:
     outer = Fields(files.config, {}, files.location)
-    where = f"{files.location} (vision_config)"
-    f = Fields(outer.table("vision_config"), {}, where)
-    f.refuse("model_type", "Gemma 3's tower is a SigLIP", "siglip_vision_model")
-    f.refuse("hidden_act", "its activation is gelu_pytorch_tanh", "gelu_pytorch_tanh")
-    side, patch = f.size("image_size", 224, _MOST_PIXELS_A_SIDE), f.size("patch_size", 16, _MOST_PIXELS_A_SIDE)
-    width, heads = f.size("hidden_size", 768), f.size("num_attention_heads", 12)
-    if width % heads:
-        raise f.error("hidden_size", f"a multiple of the {heads} heads", width)
     soft = outer.size("mm_tokens_per_image", 256)
     a_side = whole_root(soft)
-    if a_side is None or not 1 <= a_side <= side // patch:
-        raise outer.error("mm_tokens_per_image", f"a square number up to {(side // patch) ** 2}", soft)
-    p = Fields(files.processor, {}, f"{files.location} (preprocessor)")
-    size = p.table("size")
-    if size and (size.get("height"), size.get("width")) != (side, side):
-        raise p.error("size", f"{side} by {side}, as the tower has it", dict(size))
-    encoder = Siglip(
-        side=side,
-        patch=patch,
-        width=width,
-        depth=f.size("num_hidden_layers", 12, MOST_LAYERS),
-        heads=heads,
-        ffw_width=f.size("intermediate_size", 3072),
-        eps=f.positive("layer_norm_eps", 1e-6),
-        tokens_a_side=a_side,
-        text_width=files.text.width,
-        scale=p.positive("rescale_factor", 1 / 255),
-        mean=_three(p, "image_mean"),
-        deviation=_three(p, "image_std"),
-    )
+    f, p = _siglip_fields(outer, files)
+    encoder = _siglip(f, p, Pooled(a_side or 1), files.text.width)
+    if a_side is None or not 1 <= a_side <= encoder.patches_a_side:
+        raise outer.error("mm_tokens_per_image", f"a square number up to {encoder.patches_a_side**2}", soft)
     paragraph = tuple(files.encode("\n\n"))
     begin, end = (outer.token_ids(name, (default,))[0] for name, default in _GEMMA3_MARKS.items())
     pictures = SquarePictures(
-        side=side,
+        side=encoder.side,
         soft_tokens=soft,
         before=(*paragraph, begin),
         placeholder=_placeholder(outer, "image_token_index", 262144, files.text),
@@ -102,6 +79,64 @@ def _gemma3(files: MediaFiles) -> Senses:
         filter=_filter(p, "bilinear"),
     )
     return Senses(MediaSupport(pictures), (encoder,))
+
+
+def _paligemma(files: MediaFiles) -> Senses:
+    outer = Fields(files.config, {}, files.location)
+    f, p = _siglip_fields(outer, files)
+    soft = EachPatch()
+    encoder = replace(_siglip(f, p, soft, files.text.width), sight=Sight.PREFIX, most_words=_MOST_WORDS)
+    if (width := outer.size("projection_dim", 2048)) != files.text.width:
+        raise outer.error("projection_dim", f"the width of the text model, {files.text.width}", width)
+    if p.size("image_seq_length", encoder.most_soft_tokens) != encoder.most_soft_tokens:
+        found = p.raw["image_seq_length"]
+        raise p.error("image_seq_length", f"{encoder.most_soft_tokens}, one for each patch of the tower", found)
+    pictures = SquarePictures(
+        side=encoder.side,
+        soft_tokens=encoder.most_soft_tokens,
+        before=(),
+        placeholder=_placeholder(outer, "image_token_index", 256000, files.text),
+        after=(),
+        filter=_filter(p, "bicubic"),
+    )
+    return Senses(MediaSupport(pictures), (encoder,))
+
+
+_MOST_WORDS = 512  # tokens of a question: the models were trained with 128 at most
+
+
+def _siglip_fields(outer: Fields, files: MediaFiles) -> tuple[Fields, Fields]:
+    """Return the tower's fields, and the processor's."""
+    f = Fields(outer.table("vision_config"), {}, f"{files.location} (vision_config)")
+    return f, Fields(files.processor, {}, f"{files.location} (preprocessor)")
+
+
+def _siglip(f: Fields, p: Fields, projection: Projection, text_width: int) -> Siglip:
+    f.refuse("model_type", "this model's tower is a SigLIP", "siglip_vision_model")
+    f.refuse("hidden_act", "its activation is gelu_pytorch_tanh", "gelu_pytorch_tanh")
+    side, patch = f.size("image_size", 224, _MOST_PIXELS_A_SIDE), f.size("patch_size", 16, _MOST_PIXELS_A_SIDE)
+    width, heads = f.size("hidden_size", 768), f.size("num_attention_heads", 12)
+    if width % heads:
+        raise f.error("hidden_size", f"a multiple of the {heads} heads", width)
+    if patch > side:
+        raise f.error("patch_size", f"at most the picture's {side} pixels", patch)
+    size = p.table("size")
+    if size and (size.get("height"), size.get("width")) != (side, side):
+        raise p.error("size", f"{side} by {side}, as the tower has it", dict(size))
+    return Siglip(
+        side=side,
+        patch=patch,
+        width=width,
+        depth=f.size("num_hidden_layers", 12, MOST_LAYERS),
+        heads=heads,
+        ffw_width=f.size("intermediate_size", 3072),
+        eps=f.positive("layer_norm_eps", 1e-6),
+        projection=projection,
+        text_width=text_width,
+        scale=p.positive("rescale_factor", 1 / 255),
+        mean=_three(p, "image_mean"),
+        deviation=_three(p, "image_std"),
+    )
 
 
 _GEMMA3_MARKS = {"boi_token_index": 255999, "eoi_token_index": 256000}
@@ -275,6 +310,8 @@ def _sight(outer: Fields, default: str | None) -> Sight:
 
 _READERS: Mapping[str, Callable[[MediaFiles], Senses]] = {
     "gemma3": _gemma3,
+    "shieldgemma2": _gemma3,
+    "paligemma": _paligemma,
     "gemma4": _gemma4,
     "gemma4_unified": _gemma4_unified,
 }

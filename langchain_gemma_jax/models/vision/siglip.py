@@ -1,4 +1,4 @@
-"""Gemma 3's vision tower: SigLIP over one square picture, with patches averaged to a few hundred soft tokens."""
+"""The vision tower of Gemma 3 and PaliGemma: SigLIP over one square picture."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from langchain_gemma_jax.models.seams.media_encoder import (
     attend,
     layer_norm,
     product,
-    rms_norm,
     wide,
 )
+from langchain_gemma_jax.models.vision.projections import Projection
 
 
 @dataclass(frozen=True)
 class Siglip(MediaEncoder):
-    """A SigLIP tower, followed by Gemma 3's projection."""
+    """A SigLIP tower, followed by a projection of its patches to soft tokens."""
 
     side: int  # pixels
     patch: int  # pixels of a patch's side
@@ -35,12 +35,13 @@ class Siglip(MediaEncoder):
     heads: int
     ffw_width: int
     eps: float
-    tokens_a_side: int
+    projection: Projection
     text_width: int
     scale: float = 1 / 255  # pixels are multiplied by it, ...
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)  # ... less the mean, ...
     deviation: tuple[float, ...] = (0.5, 0.5, 0.5)  # ... over the deviation of each colour
     sight: Sight = Sight.EVERYWHERE
+    most_words: int = 0
 
     @property
     def patches_a_side(self) -> int:
@@ -56,7 +57,7 @@ class Siglip(MediaEncoder):
 
     def soft_tokens(self, size: int) -> int:
         del size  # there is one
-        return self.tokens_a_side**2
+        return self.projection.soft_tokens(self.patches_a_side)
 
     @property
     def fewest_soft_tokens(self) -> int:
@@ -84,7 +85,6 @@ class Siglip(MediaEncoder):
 
         colours = 3 * self.patch**2
         patches = Tensor(f"{at}embeddings.patch_embedding.weight", (width, colours), (width, 3, self.patch, self.patch))
-        projector = "multi_modal_projector."
         return EncoderTree(
             {
                 "patch": patches,
@@ -92,11 +92,7 @@ class Siglip(MediaEncoder):
                 "places": Tensor(f"{at}embeddings.position_embedding.weight", (self.patches_a_side**2, width)),
             },
             [layer(index) for index in range(self.depth)],
-            affine(f"{at}post_layernorm", "norm", width)
-            | {
-                "soft_norm": Tensor(f"{projector}mm_soft_emb_norm.weight", (width,), added=1.0),
-                "project": Tensor(f"{projector}mm_input_projection_weight", (width, self.text_width)),
-            },
+            affine(f"{at}post_layernorm", "norm", width) | dict(self.projection.tensors(width, self.text_width)),
         )
 
     def begin(self, arrays: Arrays, inputs: Mapping[str, jax.Array]) -> EncoderState:
@@ -124,8 +120,4 @@ class Siglip(MediaEncoder):
 
     def end(self, arrays: Arrays, state: EncoderState) -> jax.Array:
         x = layer_norm(state["x"], arrays["norm"], arrays["norm_bias"], self.eps)
-        side = self.tokens_a_side
-        each = self.patches_a_side // side
-        whole = x.reshape(self.patches_a_side, self.patches_a_side, self.width)[: side * each, : side * each]
-        soft = whole.reshape(side, each, side, each, self.width).mean(axis=(1, 3)).reshape(side * side, self.width)
-        return product(rms_norm(soft, arrays["soft_norm"], self.eps), arrays["project"].T)
+        return self.projection.soft(arrays, x, self.patches_a_side, self.eps)

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from langchain_gemma_jax.charts import bars, moments, table
+from langchain_gemma_jax.engine.api.report import placement_in_words
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
 from langchain_gemma_jax.engine.base.events import Tripped
 
 KEPT = 1000  # trips, and compiles
+SAME_NAMES = (
+    "xla_buckets_compiled", "xla_total_compile_s", "jit_cache_hits", "jit_cache_misses", "device_copies",
+    "models_evicted",
+)  # fmt: skip
 LISTED = 8  # places where guards were tripped most often
 
 
@@ -48,7 +53,7 @@ class Sightings:
             if len(self.trips) < KEPT:
                 self.trips.append(record)
 
-    def report(self, app: str, seconds: float, not_watched: Mapping[str, str]) -> CodeReport:
+    def report(self, app: str, seconds: float, not_watched: Mapping[str, str], models_evicted: int = 0) -> CodeReport:
         """Return a report of the counts so far."""
         with self._lock:
             return CodeReport(
@@ -59,12 +64,15 @@ class Sightings:
                 cache_hits=self.counts["cache_hits"],
                 copies=self.counts["copies"],
                 implicit_copies=self.counts["implicit"],
+                implicit_bytes=self.counts["implicit_bytes"],
+                bytes_between_devices=self.counts["between"],
                 bytes_to_device=self.counts["to_device"],
                 bytes_to_host=self.counts["to_host"],
                 compiles_over_time=tuple(self.moments),
                 trips=tuple(self.trips),
                 trips_by_guard=dict(self.by_guard),
                 not_watched=dict(not_watched),
+                models_evicted=models_evicted,
             )
 
 
@@ -77,18 +85,53 @@ class CodeReport:
     compiles: int  # programs that XLA made
     compile_s: float
     cache_hits: int  # programs that JAX found on the disk instead
-    copies: int  # of host arrays to a device
+    copies: int  # of host arrays to a device, and of arrays from one device to another
     implicit_copies: int  # those of them that no jax.device_put asked for
+    implicit_bytes: int
     bytes_to_device: int
+    bytes_between_devices: int
     bytes_to_host: int  # read back, where the device has memory of its own
     compiles_over_time: tuple[tuple[float, float], ...]  # seconds since the block began, and what each took
     trips: tuple[Tripped, ...]  # the first thousand
     trips_by_guard: dict[str, int]
     not_watched: dict[str, str]  # guards that do not work with this version of JAX, and why
+    models_evicted: int  # of this process's engine, while the block ran
+
+    # The engine's report has the same names.
+
+    @property
+    def xla_buckets_compiled(self) -> int:
+        """Programs that XLA compiled: each is a function for one bucket of sizes."""
+        return self.compiles
+
+    @property
+    def xla_total_compile_s(self) -> float:
+        return self.compile_s
+
+    @property
+    def jit_cache_hits(self) -> int:
+        """Programs that came from the disk instead."""
+        return self.cache_hits
+
+    @property
+    def jit_cache_misses(self) -> int:
+        """Programs that had to be compiled."""
+        return self.compiles
+
+    @property
+    def device_copies(self) -> int:
+        """Copies to a device, those that were asked for included."""
+        return self.copies
+
+    @property
+    def device_placement(self) -> str:
+        """A sentence about copies that nobody asked for."""
+        return placement_in_words(self.implicit_copies, self.implicit_bytes)
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as numbers, texts, lists and dictionaries: what JSON can hold."""
-        return dataclasses.asdict(self)
+        names = (*SAME_NAMES, "device_placement")
+        return dataclasses.asdict(self) | {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         rows = self._rows()
@@ -114,6 +157,8 @@ class CodeReport:
                 "copies",
                 f"{self.copies} to the device, {show_bytes(self.bytes_to_device)}; {self.implicit_copies} unasked for",
             ),
+            ("placement", self.device_placement),
+            *([("between devices", show_bytes(self.bytes_between_devices))] if self.bytes_between_devices else []),
             ("read back", show_bytes(self.bytes_to_host)),
             *((f"  not watched: {what}", why) for what, why in self.not_watched.items()),
             *((f"  guard {kind}", f"{count} trips") for kind, count in sorted(self.trips_by_guard.items())),

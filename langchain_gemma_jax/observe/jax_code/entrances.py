@@ -10,7 +10,7 @@ again afterwards.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,8 @@ class Watcher(Protocol):
     """The receiver of reports about copies: a guard."""
 
     def to_device(self, arrays: Sequence[Any], *, explicit: bool) -> None: ...
+
+    def between_devices(self, sizes: Sequence[int], *, explicit: bool) -> None: ...
 
     def to_host(self, nbytes: int, *, explicit: bool) -> None: ...
 
@@ -56,28 +58,14 @@ class Entrances:
                 self._take_back()
 
     def _patch(self) -> None:
-        from jax._src import config, literals, pjit
+        from jax._src import config, pjit
         from jax._src.array import ArrayImpl
-        from jax._src.interpreters import pxla
 
         shortcuts = (pjit._cpp_pjit_cache_fun_only, pjit._cpp_pjit_cache_explicit_attributes)
         state, watcher = getattr(config, "guard_lib").thread_local_state, self._watcher  # noqa: B009  it is no export
         _ = (state().explicit_device_put, state().explicit_device_get)
 
-        def counted(handler: Callable[..., Any]) -> Callable[..., Any]:
-            def handle(arrays: Sequence[Any], *rest: Any) -> Any:
-                if (watch := watcher()) is not None:
-                    watch.to_device(arrays, explicit=state().explicit_device_put)
-                return handler(arrays, *rest)
-
-            return handle
-
-        handlers = pxla.shard_arg_handlers
-        for kind in (np.ndarray, literals.TypedNdArray):
-            before = handlers[kind]
-            handlers[kind] = counted(before)
-            self._undo.append(lambda kind=kind, before=before: handlers.__setitem__(kind, before))  # type: ignore[misc]
-
+        self._patch_handlers()
         value = ArrayImpl._value
         fetch = value.fget
 
@@ -95,9 +83,50 @@ class Entrances:
         for cache in shortcuts:
             cache.clear()
 
+    def _patch_handlers(self) -> None:
+        """Have arguments counted on their way through JAX's table of handlers."""
+        from jax._src import config, literals
+        from jax._src.array import ArrayImpl
+        from jax._src.interpreters import pxla
+
+        state, watcher = getattr(config, "guard_lib").thread_local_state, self._watcher  # noqa: B009  it is no export
+
+        def counted(handler: Callable[..., Any]) -> Callable[..., Any]:
+            def handle(arrays: Sequence[Any], *rest: Any) -> Any:
+                if (watch := watcher()) is not None:
+                    watch.to_device(arrays, explicit=state().explicit_device_put)
+                return handler(arrays, *rest)
+
+            return handle
+
+        def moved(handler: Callable[..., Any]) -> Callable[..., Any]:
+            def handle(arrays: Sequence[Any], shardings: Sequence[Any], *rest: Any) -> Any:
+                if (watch := watcher()) is not None and (sizes := list(_from_elsewhere(arrays, shardings))):
+                    watch.between_devices(sizes, explicit=state().explicit_device_put)
+                return handler(arrays, shardings, *rest)
+
+            return handle
+
+        handlers = pxla.shard_arg_handlers
+        # A Python number is a kind of its own: a list of them comes as so many arguments.
+        hosts = (np.ndarray, literals.TypedNdArray, *literals.typed_scalar_types)
+        ways = {before: counted(before) for before in (handlers[kind] for kind in hosts)}
+        ways[handlers[ArrayImpl]] = moved(handlers[ArrayImpl])
+        for kind in (*hosts, ArrayImpl):
+            before = handlers[kind]
+            handlers[kind] = ways[before]  # one for all that JAX handles alike: it hands them over together
+            self._undo.append(lambda kind=kind, before=before: handlers.__setitem__(kind, before))  # type: ignore[misc]
+
     def _take_back(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+
+def _from_elsewhere(arrays: Sequence[Any], shardings: Sequence[Any]) -> Iterator[int]:
+    """Yield the bytes of each array that lies on none of the devices that it is handed to, or not on all of them."""
+    for array, sharding in zip(arrays, shardings, strict=True):
+        if array.size > 1 and not array.is_deleted() and not sharding.device_set <= array.sharding.device_set:
+            yield int(array.nbytes)
 
 
 def _leaves_the_device(array: Any) -> bool:

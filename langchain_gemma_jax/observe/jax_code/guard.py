@@ -25,6 +25,7 @@ from langchain_gemma_jax.observe.jax_code.entrances import Entrances
 
 SHAPES = 8  # an operation outside jax.jit may be compiled for this many shapes at one place; more are recompiles
 HEAVY = 2**20  # bytes: placing this much at once may be placing a model
+LISTED = 16  # single numbers of one call that are taken for a list
 LOOK_SECONDS = 0.25  # between two sums over all live arrays
 
 _watching: ContextVar[guard | None] = ContextVar("watching", default=None)
@@ -38,11 +39,11 @@ class guard:  # noqa: N801  it is used like a function
             agent(...)
         print(g.report())
 
-    *recompile*: XLA compiles a function again at the same place. *transfer*: a host array is handed to JAX without
-    ``jax.device_put``. *residency*: the same line places a megabyte or more again and again, or more than ``budget``
-    is on the devices. *cold start*: compiling takes longer than ``deadline``. The block's requests to the engine have
-    the same guards and the same ``app``. A guard counts what its own thread or task does, and what is started from
-    there with its context, as ``asyncio.to_thread`` does.
+    *recompile*: XLA compiles a function again at the same place. *transfer*: a host array, or a Python list, is handed
+    to JAX without ``jax.device_put``, or an array moves from one device to another. *residency*: the same line places a
+    megabyte or more again and again, or more than ``budget`` is on the devices. *cold start*: compiling takes longer
+    than ``deadline``. The block's requests to the engine have the same guards and the same ``app``. A guard counts what
+    its own thread or task does, and what is started from there with its context, as ``asyncio.to_thread`` does.
 
     Args:
         recompile: the action of this guard: "off", "warn", "raise" or "callback". None: as configured for the process.
@@ -97,6 +98,8 @@ class guard:  # noqa: N801  it is used like a function
         self._served: set[int] = set()  # threads whose compile JAX's cache has just served
         self._reported: set[str] = set()  # limits that are reported once: "deadline", "budget"
         self._not_watched: dict[str, str] = {}
+        self._evicted_before = 0
+        self._left: int | None = 0  # models that had been evicted when the block was over; None: it is not
 
     def __enter__(self) -> Self:
         from jax import monitoring
@@ -108,6 +111,7 @@ class guard:  # noqa: N801  it is used like a function
         monitoring.register_event_duration_secs_listener(self._on_duration)
         monitoring.register_event_listener(self._on_event)
         self.around, self._began = _watching.get(), time.monotonic()
+        self._evicted_before, self._left = _evicted() - self._models_evicted(), None
         self._all = (self._seen, *(() if self.around is None else self.around.everything))
         asks = Asking(self.app or asking.get().app, self._own or asking.get().guards)
         self._tokens = _watching.set(self), asking.set(asks)
@@ -127,13 +131,18 @@ class guard:  # noqa: N801  it is used like a function
         if "transfer" not in self._not_watched:
             _entrances.close()
         self._seconds += time.monotonic() - self._began
+        self._left = _evicted()
         if error is None:
             self._look_at_memory(now=True)
 
     def report(self) -> CodeReport:
         """Return a report of the block so far."""
         now = 0.0 if self._tokens is None else time.monotonic() - self._began
-        return self._seen.report(self.app, self._seconds + now, self._not_watched)
+        return self._seen.report(self.app, self._seconds + now, self._not_watched, self._models_evicted())
+
+    def _models_evicted(self) -> int:
+        """Return how many models have left memory since the block began, or while it lasted."""
+        return (_evicted() if self._left is None else self._left) - self._evicted_before
 
     @property
     def everything(self) -> tuple[Sightings, ...]:
@@ -197,11 +206,24 @@ class guard:  # noqa: N801  it is used like a function
 
     def to_device(self, arrays: Sequence[Any], *, explicit: bool) -> None:
         """Count host arrays that are about to be copied to a device."""
-        nbytes = sum(int(array.nbytes) for array in arrays)
-        large = [array for array in arrays if array.size > 1]  # single numbers are part of a call
+        large = [array for array in arrays if getattr(array, "size", 1) > 1]  # single numbers are part of a call ...
+        listed = len(arrays) - len(large) >= LISTED  # ... unless they are a list
+        nbytes = sum(_nbytes(array) for array in arrays)
+        unasked = 0 if explicit else len(arrays) if listed else len(large)
+        implicit = nbytes if listed else sum(_nbytes(array) for array in large)
         for seen in self._all:
-            seen.add(copies=len(arrays), to_device=nbytes, implicit=0 if explicit else len(large))
-        if large and not explicit:
+            seen.add(copies=len(arrays), to_device=nbytes, implicit=unasked)
+            seen.add(implicit_bytes=implicit if unasked else 0)
+        if listed and not explicit:
+            self._trip(
+                "transfer",
+                f"{len(arrays) - len(large)} single numbers were handed to one compiled function, as a Python list of "
+                "them is: each is an argument and a copy of its own, and another length is another program",
+                "Make one array of the list, once: jax.device_put(numpy.array(the_list)).",
+                nbytes=nbytes,
+                site=call_site(),
+            )
+        elif large and not explicit:
             self._trip(
                 "transfer",
                 f"{show_bytes(nbytes)} of host memory were copied to the device because they were handed to JAX",
@@ -213,6 +235,20 @@ class guard:  # noqa: N801  it is used like a function
             self._note_placement(nbytes)
         if nbytes >= HEAVY:
             self._look_at_memory(coming=nbytes)
+
+    def between_devices(self, sizes: Sequence[int], *, explicit: bool) -> None:
+        """Count arrays that are about to be copied from one device to another."""
+        nbytes, unasked = sum(sizes), 0 if explicit else len(sizes)
+        for seen in self._all:
+            seen.add(copies=len(sizes), between=nbytes, implicit=unasked, implicit_bytes=nbytes if unasked else 0)
+        if unasked:
+            self._trip(
+                "transfer",
+                f"{show_bytes(nbytes)} moved from one device to another: a function's arguments lay on several",
+                "Put them on one device, once: jax.device_put(x, device).",
+                nbytes=nbytes,
+                site=call_site(),
+            )
 
     def to_host(self, nbytes: int, *, explicit: bool) -> None:
         """Count an array that is about to be copied from a device to the host."""
@@ -269,15 +305,29 @@ class guard:  # noqa: N801  it is used like a function
 
     def _trip(self, kind: str, reason: str, advice: str, *, nbytes: int = 0, site: str = "") -> None:
         policy: str = getattr(self._policies, kind)
+        engine = running_engine()
+        if kind == "transfer" and engine is not None:
+            engine.guards.trips.copied_unasked(nbytes)
         if policy == "off":
             return
         record = Tripped(kind, self.app, reason, advice, policy, nbytes=nbytes, site=site)
         for seen in self._all:
             seen.tripped(record)
-        if (engine := running_engine()) is not None:  # its metrics and alerts cover the whole process
+        if engine is not None:  # its metrics and alerts cover the whole process
             engine.guards.trips.add(record)
             engine.events.publish(record)
         react(record, self._on_trip)
+
+
+def _evicted() -> int:
+    """Return the models that have left the memory of this process's engine, if there is one."""
+    engine = running_engine()
+    return 0 if engine is None else sum(counts.evictions for counts in engine.tally.by_model.copy().values())
+
+
+def _nbytes(value: Any) -> int:
+    """Return the bytes of an array, or of a number that JAX has given a dtype."""
+    return int(value.nbytes) if hasattr(value, "nbytes") else int(value.dtype.itemsize)
 
 
 def _check(name: str, value: object) -> None:

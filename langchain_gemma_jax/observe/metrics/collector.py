@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_gemma_jax.engine.api.process import running_engine
 from langchain_gemma_jax.errors import InputError, InstallationError
+from langchain_gemma_jax.observe.metrics.exemplars import Exemplars
 from langchain_gemma_jax.observe.metrics.families import Family, families
 from langchain_gemma_jax.observe.metrics.vllm_names import vllm_families
 
@@ -39,11 +40,12 @@ class MetricsCollector:
     def collect(self) -> Iterable[Metric]:
         """Return every metric as it is now."""
         engine = running_engine()
-        return [_metric(family) for family in self._families(None if engine is None else engine.report())]
+        traces = Exemplars() if engine is None else engine.companion(Exemplars)
+        return [_metric(family, traces) for family in self._families(None if engine is None else engine.report())]
 
     def describe(self) -> Iterable[Metric]:
         """Return every metric without samples."""
-        return [_metric(family, samples=False) for family in self._families(None)]
+        return [_metric(family, Exemplars(), samples=False) for family in self._families(None)]
 
     def _families(self, report: Any) -> list[Family]:
         return families(report) + (vllm_families(report) if self._vllm else [])
@@ -120,14 +122,20 @@ def _client() -> Any:
     return prometheus_client
 
 
-def _metric(family: Family, *, samples: bool = True) -> Metric:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+def _metric(family: Family, traces: Exemplars, *, samples: bool = True) -> Metric:
+    from prometheus_client.core import CounterMetricFamily, Exemplar, GaugeMetricFamily, HistogramMetricFamily
 
     if family.kind == "histogram":
         histogram = HistogramMetricFamily(family.name, family.says, labels=family.labels)
         for labels, found in family.distributions.items() if samples else ():
             bounds = [*(str(float(bound)) for bound in found.bounds), "+Inf"]
-            histogram.add_metric(labels, list(zip(bounds, accumulate(found.counts), strict=True)), found.total)
+            linked = {
+                number: Exemplar({"trace_id": each.trace}, each.value, each.at)
+                for number, each in traces.of(family.name, labels).items()
+            }
+            counted = enumerate(zip(bounds, accumulate(found.counts), strict=True))
+            buckets = [(*each, linked[at]) if at in linked else each for at, each in counted]
+            histogram.add_metric(labels, buckets, found.total)
         return histogram
     kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
     metric = kind(family.name, family.says, labels=family.labels)

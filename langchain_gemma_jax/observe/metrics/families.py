@@ -18,6 +18,7 @@ LONGEST = 64  # characters of a label
 WELL = frozenset(reason.value for reason in FinishReason)
 CANCELLED = "CancelledRequestError"
 WHO = ("model", "scope", "app")
+RESULTS = ("well", "failed", "refused", "cancelled")
 
 
 @dataclass
@@ -82,6 +83,7 @@ def _requests(report: Report | None) -> Iterator[Family]:
     cold = Family("gemma_jax_cold_starts", "counter", "Requests whose programs had never run in the process.", WHO)
     for who, view in series.items():
         labels = who_labels(who)
+        cancelled.add(0, *labels)  # from the start: what is missing first has not grown, as Prometheus sees it
         for outcome, count in view.outcomes.items():
             requests.add(count, *labels, outcome)
             if outcome == CANCELLED:
@@ -91,7 +93,7 @@ def _requests(report: Report | None) -> Iterator[Family]:
         for kind, count in view.tokens.items():
             tokens.add(count, *labels, kind)
         cold.add(view.cold_starts, *labels)
-    yield from (requests, errors, cancelled, tokens, cold)
+    yield from (requests, errors, cancelled, tokens, cold, _results(report))
     yield from _latencies(series)
     ratio = Family("gemma_jax_cold_start_ratio", "gauge", "The share of requests that were cold.")
     rows = Family("gemma_jax_step_rows", "histogram", "Requests that shared a decode step.")
@@ -108,7 +110,27 @@ def _requests(report: Report | None) -> Iterator[Family]:
         ("gemma_jax_requests_refused", "counter", "Requests that were not taken: too many wait.", lambda r: r.refused),
         ("gemma_jax_preemptions", "counter", "Requests that gave up their memory.", lambda r: r.preemptions),
         ("gemma_jax_steps", "counter", "Decode steps and verifications.", lambda r: r.steps),
+        ("gemma_jax_device_busy_seconds", "counter", "Time in which the device had work in hand.", lambda r: r.busy_s),
+        ("gemma_jax_positions", "counter", "Token positions that programs were run for.", lambda r: r.positions),
+        ("gemma_jax_padded_positions", "counter", "Those that held no token.", lambda r: r.padded_positions),
+        ("gemma_jax_nan_scores", "counter", "Requests that ended by scores that are NaN.", lambda r: r.nan_scores),
     )
+
+
+def _results(report: Report | None) -> Family:
+    """Return every request once, by its result: what an error budget is computed from."""
+    says = "Requests that are over or were refused: well, failed, refused or cancelled."
+    family = Family("gemma_jax_requests_by_result", "counter", says, ("model", "result"))
+    if report is not None:
+        for who, view in report.series.items():
+            for result in RESULTS:  # each is there from the start: a ratio of what is missing is nothing
+                family.add(0, who.model, result)
+            for outcome, count in view.outcomes.items():
+                result = "well" if outcome in WELL else "cancelled" if outcome == CANCELLED else "failed"
+                family.add(count, who.model, result)
+        for model, count in report.refused_by_model.items():
+            family.add(count, model, "refused")
+    return family
 
 
 def _latencies(series: Mapping[Who, SeriesView]) -> Iterator[Family]:
@@ -137,14 +159,39 @@ def _programs(report: Report | None) -> Iterator[Family]:
         for model, counts in by_model.items():
             family.add(value(counts), model)
         yield family
+    yield from _by_program(report)
     yield from _of_engine(
         report,
+        ("gemma_jax_programs_making", "gauge", "Programs being compiled or fetched.", lambda r: r.programs_making),
+        ("gemma_jax_programs_waiting", "gauge", "Programs that wait for that.", lambda r: r.programs_waiting),
+        ("gemma_jax_standstill_seconds", "gauge", "How long all have waited for a program.", lambda r: r.standstill_s),
         ("gemma_jax_compile_cache_hits", "counter", "Programs found on the disk.", lambda r: r.cache_hits),
         ("gemma_jax_compile_cache_misses", "counter", "Programs not found there.", lambda r: r.cache_misses),
         ("gemma_jax_compile_cache_hit_ratio", "gauge", "The share that was found; 1 if none was needed.", _hit_ratio),
         ("gemma_jax_programs", "gauge", "Programs that were used, of those there can be.", lambda r: r.programs),
         ("gemma_jax_programs_bound", "gauge", "Programs that there can be.", lambda r: r.program_bound),
     )
+
+
+def _by_program(report: Report | None) -> Iterator[Family]:
+    labels = ("model", "program", "bucket")
+    compiles = Family("gemma_jax_program_compiles", "counter", "Compiles of each program.", labels)
+    seconds = Family("gemma_jax_program_compile_seconds", "counter", "What compiling each took.", labels)
+    for name, spent in ({} if report is None else report.by_program).items():
+        compiles.add(spent.compiles, *name)
+        seconds.add(spent.seconds, *name)
+    yield from (compiles, seconds)
+
+
+def _devices(report: Report | None) -> Iterator[Family]:
+    capacity = Family("gemma_jax_device_capacity_bytes", "gauge", "What there is on a device.", ("device",))
+    budget = Family("gemma_jax_device_budget_bytes", "gauge", "What models may take of it.", ("device",))
+    used = Family("gemma_jax_device_used_bytes", "gauge", "What they take.", ("device",))
+    for each in () if report is None else report.devices:
+        capacity.add(each.capacity, each.device)
+        budget.add(each.budget, each.device)
+        used.add(each.used, each.device)
+    yield from (capacity, budget, used)
 
 
 def _memory(report: Report | None) -> Iterator[Family]:
@@ -166,14 +213,22 @@ def _memory(report: Report | None) -> Iterator[Family]:
         disk.add(report.prefix_bytes_written, "written").add(report.prefix_bytes_read, "read")
         files.add(report.prefixes_written, "written").add(report.prefixes_read, "read")
         files.add(report.prefixes_evicted, "evicted").add(report.prefixes_rejected, "rejected")
+        disk.add(report.prefix_bytes_offered, "offered")
+        files.add(report.prefixes_from_peers, "from_peers")
     if (process := ProcessMemory.now(share=True)).resident:
         host.add(process.resident, "process")
         host.add(process.private, "process_private")
     if process.share:
         host.add(process.share, "process_share")
-    yield from (device, resident, host, copies, disk, files)
+    yield from (device, resident, host, copies, disk, files, *_devices(report))
     yield from _of_engine(
         report,
+        (
+            "gemma_jax_live_arrays",
+            "gauge",
+            "Arrays of JAX in the process, a user's too.",
+            lambda r: r.live_arrays,
+        ),
         ("gemma_jax_device_copies", "counter", "Copies of host arrays to the device.", lambda r: r.device_copies),
         ("gemma_jax_kv_bytes", "gauge", "What conversations take on the device.", lambda r: r.kv_bytes),
         ("gemma_jax_kv_budget_bytes", "gauge", "What they may take.", lambda r: r.kv_budget),

@@ -34,6 +34,7 @@ def vllm_families(report: Report | None) -> list[Family]:
     prompts = Family("vllm:request_prompt_tokens", "histogram", "Prompt tokens of a request.", LABELS)
     answers = Family("vllm:request_generation_tokens", "histogram", "Generated tokens of a request.", LABELS)
     success = Family("vllm:request_success", "counter", "Requests that are over.", (*LABELS, "finished_reason"))
+    corrupted = Family("vllm:corrupted_requests", "counter", "Requests that ended by scores that are NaN.", LABELS)
     latencies = {name: Family(name, "histogram", "See vLLM's metric.", LABELS) for name in LATENCIES}
     if report is not None:
         names = {model.name for model in report.models}
@@ -42,6 +43,7 @@ def vllm_families(report: Report | None) -> list[Family]:
         waiting.add(report.waiting, *engine)
         usage.add(kv_usage(report), *engine)
         preemptions.add(report.preemptions, *engine)
+        corrupted.add(report.nan_scores, *engine)
         for model, views in of_model(report.series.items()).items():
             labels = (model, "0")
             for view in views:
@@ -57,7 +59,7 @@ def vllm_families(report: Report | None) -> list[Family]:
                     success.add(count, *labels, _reason(outcome))
                 for name, ours in LATENCIES.items():
                     latencies[name].spread(view.cold[ours].plus(view.steady[ours]), *labels)
-    engine_wide = [running, waiting, usage, preemptions, queries, hits]
+    engine_wide = [running, waiting, usage, preemptions, corrupted, queries, hits]
     return [*engine_wide, prompt, generated, sources, prompts, answers, success, *latencies.values()]
 
 

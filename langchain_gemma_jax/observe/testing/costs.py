@@ -12,7 +12,6 @@ from typing import Any, Self, cast
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.api.process import running_engine
 from langchain_gemma_jax.engine.base.byte_sizes import show_bytes
-from langchain_gemma_jax.engine.base.events import Tripped
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.observe.jax_code.guard import guard
 
@@ -25,6 +24,7 @@ class CostsOfTest:
     compile_s: float = 0.0
     transfer_bytes: int = 0  # copied without an explicit jax.device_put or jax.device_get
     trips: dict[str, int] = field(default_factory=dict)  # of guards, by kind
+    apps: dict[str, dict[str, int]] = field(default_factory=dict)  # those of each application that has a name
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,20 @@ class Limits:
 
 
 class Meter:
-    """Counts what JAX costs while a ``with`` block lasts, under an application's name."""
+    """Counts what JAX costs while a ``with`` block lasts, under an application's name.
+
+    Trips for applications that have a name of their own, such as ``ChatGemmaJax(app="billing")``, count too, and are
+    also told by that name.
+    """
 
     def __init__(self, app: str) -> None:
         self._app = app
         self._guard = guard(app=app)
         self._engine = running_engine()
-        self._trips: list[Tripped] = []
 
     def __enter__(self) -> Self:
         self._before = (0, 0.0) if self._engine is None else _compiled(self._engine)
-        self._leave = None if self._engine is None else self._engine.on_trip(self._note)
+        self._trips_before, self._bytes_before = _trips(self._engine), _unasked(self._engine)
         self._guard.__enter__()
         return self
 
@@ -90,8 +93,6 @@ class Meter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._guard.__exit__(kind, error, traceback)
-        if self._leave is not None:
-            self._leave()
 
     def costs(self) -> CostsOfTest:
         """Return the test's costs."""
@@ -99,22 +100,35 @@ class Meter:
         compiles, seconds = (0, 0.0) if engine is None else _compiled(engine)
         if engine is self._engine:
             compiles, seconds = compiles - self._before[0], seconds - self._before[1]
-        trips = [*own.trips, *(each for each in self._trips if each not in own.trips)]
-        by_kind = Counter(each.guard for each in trips)
-        if engine is not None and engine is not self._engine:  # it was started in the test: read its own counters
-            for each, apps in engine.guards.trips.copied().items():
-                by_kind[each] = max(by_kind[each], apps.get(self._app, 0))
-        nbytes = sum(each.nbytes for each in trips if each.guard == "transfer")
+        # An engine counts the block's own trips too. One that was started in the test has counted since then.
+        counted = _trips(engine) - (self._trips_before if engine is self._engine else Counter())
+        for key, count in Counter((each.guard, each.app) for each in own.trips).items():
+            counted[key] = max(counted[key], count)
+        since = _unasked(engine) - (self._bytes_before if engine is self._engine else 0)
+        nbytes = max(since, sum(each.nbytes for each in own.trips if each.guard == "transfer"))
+        by_kind, apps = Counter[str](), dict[str, dict[str, int]]()
+        for (kind, app), count in sorted(counted.items()):
+            by_kind[kind] += count
+            if app not in {"", self._app}:
+                apps.setdefault(app, {})[kind] = count
         return CostsOfTest(
             own.compiles + compiles,
             own.compile_s + seconds,
             max(nbytes, by_kind["transfer"]),
-            {name: count for name, count in sorted(by_kind.items()) if count},
+            dict(by_kind),
+            apps,
         )
 
-    def _note(self, record: Tripped) -> None:
-        if record.app == self._app:
-            self._trips.append(record)
+
+def _unasked(engine: Engine | None) -> int:
+    """Return the bytes that an engine, and guards beside it, saw copied without being asked for."""
+    return 0 if engine is None else engine.guards.trips.implicit_bytes
+
+
+def _trips(engine: Engine | None) -> Counter[tuple[str, str]]:
+    """Return an engine's trips so far, by guard and application."""
+    copied = {} if engine is None else engine.guards.trips.copied()
+    return Counter({(kind, app): count for kind, apps in copied.items() for app, count in apps.items()})
 
 
 def _compiled(engine: Engine) -> tuple[int, float]:

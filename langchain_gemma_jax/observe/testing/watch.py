@@ -66,7 +66,8 @@ class Watch:
         """Keep a test's costs, from whichever process ran it."""
         said = {name.removeprefix(PREFIX): value for name, value in report.user_properties if name.startswith(PREFIX)}
         if report.when == "call" and said:
-            said["trips"] = json.loads(str(said["trips"]))
+            for name in ("trips", "apps"):
+                said[name] = json.loads(str(said[name]))
             self._tests.append({"app": report.nodeid, "outcome": report.outcome, **said})
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -94,11 +95,16 @@ class Watch:
 def summary(tests: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the report as values: all tests, and their sums."""
     trips: dict[str, int] = {}
+    apps: dict[str, dict[str, int]] = {}
     for test in tests:
         for kind, count in test["trips"].items():
             trips[kind] = trips.get(kind, 0) + count
+        for app, kinds in test["apps"].items():
+            own = apps.setdefault(app, {})
+            for kind, count in kinds.items():
+                own[kind] = own.get(kind, 0) + count
     sums = {name: sum(test[name] for test in tests) for name in ("compiles", "compile_s", "transfer_bytes")}
-    return {"format": FORMAT, "tests": tests, "sums": {**sums, "trips": trips}}
+    return {"format": FORMAT, "tests": tests, "sums": {**sums, "trips": trips}, "apps": apps}
 
 
 def markdown(tests: list[dict[str, Any]]) -> str:
@@ -117,8 +123,18 @@ def markdown(tests: list[dict[str, Any]]) -> str:
         "|---|---|---:|---:|---:|---|",
     ]
     for test in sorted(tests, key=lambda each: (-sum(each["trips"].values()), -each["compile_s"], each["app"])):
-        app = test["app"].replace("|", "\\|")
-        tripped = ", ".join(f"{kind} {count}" for kind, count in test["trips"].items()) or "-"
         numbers = f"{test['compiles']} | {test['compile_s']:.2f} | {test['transfer_bytes']}"
-        lines.append(f"| `{app}` | {test['outcome']} | {numbers} | {tripped} |")
+        lines.append(f"| {_code(test['app'])} | {test['outcome']} | {numbers} | {_in_words(test['trips'])} |")
+    if apps := summary(tests)["apps"]:
+        lines += ["", "Of these, by application:", "", "| app | trips |", "|---|---|"]
+        lines += [f"| {_code(app)} | {_in_words(kinds)} |" for app, kinds in sorted(apps.items())]
     return "\n".join(lines)
+
+
+def _code(name: str) -> str:
+    escaped = name.replace("|", "\\|")
+    return f"`{escaped}`"
+
+
+def _in_words(trips: dict[str, int]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in trips.items()) or "-"

@@ -180,7 +180,7 @@ class _Door:
         try:
             line = Line(frames, self._plan.key, leads=True)
             told, _ = line.receive(time.monotonic() + SILENCE)
-            self._admit(line, told)
+            self._admit(ticket, line, told)
         except (HostLostError, InstallationError) as error:
             frames.close()
             if isinstance(error, InstallationError):
@@ -191,7 +191,7 @@ class _Door:
             with self._lock:
                 self._unproven.pop(ticket, None)
 
-    def _admit(self, line: Line, told: dict[str, Any]) -> None:
+    def _admit(self, ticket: int, line: Line, told: dict[str, Any]) -> None:
         """Admit a host that has shown the key, if it is a missing follower.
 
         Raises:
@@ -213,6 +213,8 @@ class _Door:
         with self._lock:
             if self._closed or self._found.setdefault(int(number), line) is not line:
                 raise HostLostError("another one of its number came at the same time")
+            # Proven in the same moment: what is unproven when the door closes is closed with it.
+            self._unproven.pop(ticket, None)
         line.beat()
 
 

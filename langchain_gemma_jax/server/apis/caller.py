@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
@@ -15,6 +15,8 @@ from langchain_gemma_jax.chat.calling.call import CallStart
 from langchain_gemma_jax.chat.calling.starting import begin_here
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError, UnknownModelError
+from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
+from langchain_gemma_jax.routing.route import AUTO
 from langchain_gemma_jax.settings.table import SETTINGS
 
 _OWNED = (*(name for name, setting in SETTINGS.items() if setting.owned), "token")  # all callers share these
@@ -26,6 +28,18 @@ class ServedModels:
 
     names: tuple[str, ...]
     others: bool = False
+    defaults: Mapping[str, object] = field(default_factory=dict)  # settings, for callers who say nothing else
+
+    @property
+    def how(self) -> HowToLoad:
+        """The way to load models for callers who say nothing else."""
+        known = {each.name for each in fields(HowToLoad)}
+        return HowToLoad.of({name: value for name, value in self.defaults.items() if name in known})
+
+    @property
+    def stored(self) -> dict[str, object]:
+        """All settings as a model has them: those that are set for all callers, and no others."""
+        return dict.fromkeys(SETTINGS) | dict(self.defaults)
 
     def named(self, name: str) -> str:
         """Return the model that a caller's name stands for.
@@ -67,13 +81,14 @@ class Caller:
             raise InputError("trust_remote_code: nobody has code run in a server. Leave it out.")
         if not self.models.others:
             for name in _OWNED:
-                if getattr(asked, name) is not None:
+                if getattr(asked, name) not in (None, self.models.defaults.get(name)):
                     raise InputError(f"{name}: whoever runs this server decides about it. Leave it out.")
         route = asked.route
         if route is not None:
             for model in route.sizes.values():
                 self.models.named(model)
-        named = asked.model if route is not None else self.models.named(asked.model)
+        routed = route is not None and asked.model in {AUTO, *route.sizes}
+        named = asked.model if routed else self.models.named(asked.model)
         scope = f"{self.scope}/{asked.scope}" if self.scope else asked.scope
         return asked.model_copy(update={"model": named, "scope": scope, "timeout": self._left(asked.timeout)})
 
@@ -88,7 +103,7 @@ class Caller:
         Raises:
             InputError: a setting is not possible, or is one that callers may not set.
         """
-        return self.checked(options(dict.fromkeys(SETTINGS), None, given))
+        return self.checked(options(self.models.stored, None, given))
 
     def begin(self, messages: Sequence[BaseMessage], asked: Options) -> CallStart:
         """Begin a call in this thread, which has read the request: the engine has it when this returns.

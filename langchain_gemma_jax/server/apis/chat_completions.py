@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +14,6 @@ from langchain_gemma_jax.chat.answering.messages_out import Chunks, unrepairable
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import CallStart
 from langchain_gemma_jax.chat.calling.live_answer import astream, awhole_answer
-from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.chat_messages import chat_messages
 from langchain_gemma_jax.server.apis.fields import as_object, as_text, as_truth, refuse_unknown
@@ -28,6 +27,7 @@ from langchain_gemma_jax.server.apis.openai_parts import (
     sampling_settings,
     thinks,
 )
+from langchain_gemma_jax.server.apis.side_by_side import all_of, answer_count, as_they_come, seed_of
 
 _KNOWN = {
     "model", "messages", "tools", "tool_choice", "response_format", "stop", "max_tokens", "max_completion_tokens",
@@ -47,20 +47,20 @@ class ChatCompletions:
         Raises:
             InputError: a field is unknown, or its value is not possible.
         """
+        count = answer_count(body.get("n"))
         messages, asked = _asked(body, caller)
-        if as_truth(body.get("stream"), "stream"):
-            shown = as_object(body.get("stream_options") or {}, "stream_options")
-            usage = as_truth(shown.get("include_usage"), "stream_options.include_usage")
-            return _stream(caller.begin(messages, asked), _head("chat.completion.chunk", asked), usage=usage)
-        return _whole(caller.begin(messages, asked), _head("chat.completion", asked))
+        streams = as_truth(body.get("stream"), "stream")
+        shown = as_object(body.get("stream_options") or {}, "stream_options")
+        usage = as_truth(shown.get("include_usage"), "stream_options.include_usage")
+        seeds = [{"seed": seed_of(asked.seed, number)} for number in range(count)]
+        begun = [caller.begin(messages, asked.model_copy(update=seed)) for seed in seeds]
+        if streams:
+            return _stream(begun, _head("chat.completion.chunk", asked), usage=usage)
+        return _whole(begun, _head("chat.completion", asked))
 
 
 def _asked(body: dict[str, Any], caller: Caller) -> tuple[list[BaseMessage], Options]:
     refuse_unknown(body, _KNOWN)
-    if body.get("n") not in (None, 1):
-        raise InputError(
-            f"n: expected 1, found {body['n']!r:.60}. Ask as often as you want answers: they run together."
-        )
     given: dict[str, Any] = {"model": as_text(body.get("model"), "model"), **sampling_settings(body)}
     given["max_tokens"] = body.get("max_completion_tokens", body.get("max_tokens"))
     if body.get("tools"):
@@ -74,8 +74,13 @@ def _asked(body: dict[str, Any], caller: Caller) -> tuple[list[BaseMessage], Opt
     return chat_messages(body.get("messages")), caller.options(given)
 
 
-async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
-    answer = whole(await awhole_answer(begun))
+async def _whole(begun: Sequence[CallStart], head: dict[str, Any]) -> dict[str, Any]:
+    answers = [whole(found) for found in await all_of([awhole_answer(each) for each in begun])]
+    choices = [_choice(number, answer) for number, answer in enumerate(answers)]
+    return {**head, "choices": choices, "usage": _together([_usage(answer) for answer in answers])}
+
+
+def _choice(number: int, answer: AIMessage) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
     if thought := answer.additional_kwargs.get("reasoning_content"):
         message["reasoning_content"] = thought
@@ -83,31 +88,33 @@ async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
         message["tool_calls"] = calls
     elif message["content"] is None:
         message["content"] = ""
-    choice = {
-        "index": 0,
+    return {
+        "index": number,
         "message": message,
         "logprobs": answer.response_metadata.get("logprobs"),
         "finish_reason": answer.response_metadata["finish_reason"],
     }
-    return {**head, "choices": [choice], "usage": _usage(answer)}
 
 
-async def _stream(begun: CallStart, head: dict[str, Any], *, usage: bool) -> AsyncGenerator[bytes, None]:
-    first, chunks = True, Chunks(as_blocks=False)
-    async with aclosing(astream(begun, chunks)) as told:
-        async for chunk in told:
-            delta = ({"role": "assistant", "content": ""} if first else {}) | _delta(chunk)
-            first = False
+async def _stream(begun: Sequence[CallStart], head: dict[str, Any], *, usage: bool) -> AsyncGenerator[bytes, None]:
+    silent, used = set(range(len(begun))), list[dict[str, Any] | None]()
+    coming = as_they_come([astream(each, Chunks(as_blocks=False)) for each in begun])
+    async with aclosing(coming) as told:
+        async for number, chunk in told:
+            delta = ({"role": "assistant", "content": ""} if number in silent else {}) | _delta(chunk)
+            silent.discard(number)
             last = chunk.chunk_position == "last"
             choice = {
-                "index": 0,
+                "index": number,
                 "delta": delta,
                 "logprobs": chunk.response_metadata.get("logprobs"),
                 "finish_reason": chunk.response_metadata["finish_reason"] if last else None,
             }
             yield data_event(head | {"choices": [choice]} | ({"usage": None} if usage else {}))
-            if last and usage:
-                yield data_event(head | {"choices": [], "usage": _usage(chunk)})
+            if last:
+                used.append(_usage(chunk))
+    if usage:
+        yield data_event(head | {"choices": [], "usage": _together(used)})
     yield _END
 
 
@@ -143,6 +150,19 @@ def _calls(answer: AIMessage) -> list[dict[str, Any]]:
         {"id": number, "type": "function", "function": {"name": name, "arguments": arguments}}
         for name, arguments, number in written
     ]
+
+
+def _together(found: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the tokens of all answers to one request."""
+    known = [each for each in found if each is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return {
+        name: {part: sum(each[name][part] for each in known) for part in value}
+        if isinstance(value, dict)
+        else sum(each[name] for each in known)
+        for name, value in known[0].items()
+    }
 
 
 def _usage(answer: AIMessage) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from langchain_gemma_jax.stopping import looking
 
 MOST = 10_000  # messages, blocks of a message, calls of a message
 MOST_TOOLS = 1000
+MOST_TEXTS = 2048  # in one request for vectors, as OpenAI has it
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
@@ -68,6 +69,19 @@ def as_truth(value: object, where: str) -> bool:
     if value is not None and not isinstance(value, bool):
         raise InputError(f"{where}: expected true or false, found {_shown(value)}.")
     return bool(value)
+
+
+def as_size(value: object, where: str) -> int | None:
+    """Return a whole number from 1, or None.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{where}: expected a whole number from 1, found {value!r:.60}.")
+    return value
 
 
 def as_arguments(value: object, where: str) -> dict[str, Any]:

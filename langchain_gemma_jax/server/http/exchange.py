@@ -43,6 +43,7 @@ class Exchange:
     def __init__(self, scope: Scope, receive: Receive, send: Send, form: ErrorForm, limits: ServerLimits) -> None:
         self.method: str = scope["method"]
         self.path = path_of(scope)
+        self.mounted_at: str = scope.get("root_path", "").rstrip("/")
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._fields = len(scope["headers"])
         self._head_bytes = sum(len(name) + len(value) + 4 for name, value in scope["headers"])

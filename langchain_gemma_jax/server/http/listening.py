@@ -30,6 +30,11 @@ class Listening:
     _hold: Hold | None = field(default=None, repr=False)
     _name: str = ""
 
+    @property
+    def page(self) -> str:
+        """The address of the page for a browser on this machine, where a server that listens everywhere is too."""
+        return f"{self.shown.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')}/"
+
     def close(self) -> None:
         """Stop listening, and remove the socket's files. May be called twice."""
         self.socket.close()

@@ -6,6 +6,7 @@ import json
 
 from benchmarks.complaints import complaints
 from benchmarks.complaints.complaints_work import RESULT, TOLD, resident_bytes, serve_reader
+from benchmarks.running.command import PAGE
 from benchmarks.running.figures import LLAMA_CPP, OURS, Figures, Run
 from benchmarks.running.page import replace_block
 from benchmarks.running.serve import Job
@@ -30,7 +31,7 @@ def test_the_table_has_a_row_for_each_and_says_who_could_not_be_measured():
     assert f"| {OURS} | 240 MB | 0.20 s | 290 MB |" in shown
     assert f"| {LLAMA_CPP} | – | – | no environment |" in shown
     assert f"a tool's result of {RESULT} tokens, after {TOLD:,}" in shown
-    assert shown.strip() in replace_block(complaints.PAGE.read_text(), shown, complaints.BLOCK)
+    assert shown.strip() in replace_block(PAGE.read_text(), shown, complaints.BLOCK)
 
 
 def test_each_round_reads_a_conversation_then_its_result_then_a_long_context(tmp_path, monkeypatch):

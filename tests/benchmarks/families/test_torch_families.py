@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.families import families
+from benchmarks.running.command import PAGE
 from benchmarks.running.figures import Figures, Run
 from benchmarks.running.page import FAMILIES, replace_block
 
@@ -40,4 +41,4 @@ def test_every_way_has_a_row_and_bars_have_verdicts():
     missed = families.markdown(run(through=30.0, later=2))
     assert "2.0 ×, bar 3 ×: missed" in missed
     assert "2 in them: missed" in missed
-    assert families.THROUGH in replace_block(families.PAGE.read_text(), text, FAMILIES)
+    assert families.THROUGH in replace_block(PAGE.read_text(), text, FAMILIES)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from benchmarks.files import real
+from benchmarks.running.command import PAGE
 from benchmarks.running.figures import LLAMA_CPP, Figures, Run
 from benchmarks.running.page import REAL, replace_block
 from benchmarks.work.conversation import ANSWER, NEW_TOKENS, turns
@@ -36,7 +37,7 @@ def test_every_way_has_its_row_and_what_failed_its_reason():
 
 
 def test_the_page_has_its_place():
-    assert "| Q4_K_M |" in replace_block(real.PAGE.read_text(), real.markdown(run()), REAL)
+    assert "| Q4_K_M |" in replace_block(PAGE.read_text(), real.markdown(run()), REAL)
 
 
 def test_without_the_file_it_says_what_brings_it(monkeypatch, tmp_path, capsys):

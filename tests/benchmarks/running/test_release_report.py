@@ -40,8 +40,12 @@ def test_losses_come_first_and_what_was_not_measured_is_one(tmp_path):
     assert "3 of 4 rows; 2 bars were reached." in text
     assert "2026-11-28; others used 0.01 cores meanwhile" in text
     assert "- ours: jax 0.9.2" in text
-    assert "No earlier report has this class of processor." in text
-    assert {path.name for path in (page.parent / "AMX").iterdir()} == {"results.json", "bars.svg", "files.json"}
+    assert "No earlier report has this class of processor and this Python." in text
+    assert {path.name for path in (page.parent / "AMX-python3.11").iterdir()} == {
+        "results.json",
+        "bars.svg",
+        "files.json",
+    }
 
 
 def test_another_class_of_processor_keeps_its_section_and_its_date(tmp_path):
@@ -65,7 +69,7 @@ def test_the_newest_earlier_report_of_the_class_is_compared(tmp_path):
     assert "- better: prefill of 512, 270M Q8_0: 0.50 × before, now 1.10 ×" in compared
     assert "- new: ten turns, 270M Q8_0" in compared
     assert previous(tmp_path, "0.2.0") == {}
-    assert previous(tmp_path, "1.0.0")["AVX2"][0] == "0.10.0"
+    assert previous(tmp_path, "1.0.0")["AVX2, Python 3.11"][0] == "0.10.0"
 
 
 def test_a_bar_that_is_gone_is_told_and_one_that_stays_is_not():

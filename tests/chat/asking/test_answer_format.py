@@ -47,7 +47,7 @@ def test_a_malformed_schema_is_named_when_it_is_bound(method, scripted):
     [
         ({"type": "json_schema"}, r'expected {"type": "json_schema", "json_schema": {"name"'),
         (3, "schema: expected a class of pydantic"),
-        ({"type": "xml"}, r'{"type": "json_schema", ...} or a JSON schema; found the type \'xml\'.$'),
+        ({"type": "xml"}, r'{"type": "json_schema", ...} or a JSON schema; found the type \'xml\'.\n'),
     ],
 )
 def test_a_response_format_that_is_none_is_refused(wrong, says, scripted):

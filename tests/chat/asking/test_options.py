@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import linecache
+import re
 import warnings
 
 import numpy as np
@@ -14,7 +15,6 @@ from langchain_gemma_jax import (
     ChatGemmaJax,
     ConfigError,
     GemmaJaxEmbeddings,
-    GemmaJaxLLM,
     InputError,
     UnknownOptionWarning,
 )
@@ -87,12 +87,9 @@ def test_values_are_plain(tmp_path):
         ("temprature", "temperature"),
         ("num_ctx", "max_context"),
         ("zebra", None),
-        ("reasoning_effort", "thinking"),
-        ("load_in_8bit", 'weights="int8"'),
         ("quantization", "weights"),
-        ("format", "response_format, with a call, or with_structured_output"),
         ("do_sample", "temperature"),
-        ("device", r"JAX_PLATFORMS, which says where JAX runs \(it takes an accelerator by itself\)\?$"),
+        ("n_gpu_layers", r"JAX_PLATFORMS, which says where JAX runs \(it takes an accelerator by itself\)\?$"),
         ("n", "batch, with the same input several times"),
     ],
 )
@@ -105,15 +102,31 @@ def test_what_means_nothing_is_said(name, hint, scripted):
         model.invoke("Hello", **{name: 1})
 
 
-def test_what_names_a_server_elsewhere_is_said_to_be_one_here(scripted):
-    for name in ("base_url", "openai_api_base"):
-        with pytest.warns(UnknownOptionWarning, match=f"ChatGemmaJax takes no {name}: .*Did you mean server?"):
-            ChatGemmaJax(model="x", **{name: "http://127.0.0.1:8000/v1"})
-        model, _ = scripted("Hello")
-        with pytest.warns(UnknownOptionWarning, match=r"Did you mean ChatGemmaJax\(server=...\)"):
-            model.invoke("Hello", **{name: "http://127.0.0.1:8000/v1"})
-        with pytest.warns(UnknownOptionWarning, match=r"Did you mean ChatGemmaJax\(server=...\)"):
-            GemmaJaxLLM(model="x", **{name: "http://127.0.0.1:8000/v1"})
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("base_url", "http://127.0.0.1:11434", 'server="http://127.0.0.1:8000"'),
+        ("openai_api_base", "http://127.0.0.1:8000/v1", 'server="http://127.0.0.1:8000"'),
+        ("device", "cuda", "JAX_PLATFORMS, which says where JAX runs"),
+        ("load_in_8bit", True, 'weights="int8"'),
+        ("load_in_4bit", True, 'weights="int4"'),
+        ("reasoning_effort", "high", "thinking=True"),
+        ("format", "json", "response_format, with a call, or with_structured_output"),
+    ],
+)
+def test_what_decides_about_answers_elsewhere_is_never_ignored(name, value, says, scripted):
+    model, engine = scripted()
+    for whose, call in (
+        ("ChatGemmaJax", lambda: ChatGemmaJax(model="x", **{name: value})),
+        ("GemmaJaxEmbeddings", lambda: GemmaJaxEmbeddings(model="x", **{name: value})),
+        ("This call", lambda: model.invoke("Hello", **{name: value})),
+    ):
+        with pytest.raises(InputError, match=re.escape(f"{whose} takes no {name}. Say ") + f".*{re.escape(says)}"):
+            call()
+    assert not engine.submitted
+    for nothing in (None, False):  # as many programs pass on what they were given
+        with pytest.warns(UnknownOptionWarning, match=f"takes no {name}"):
+            ChatGemmaJax(model="x", **{name: nothing})
 
 
 def test_warnings_show_the_line_of_whoever_called(scripted):
@@ -137,11 +150,11 @@ def test_warnings_show_the_line_of_whoever_called(scripted):
 
 
 def test_a_server_is_no_setting_of_what_runs_in_this_process_alone(monkeypatch):
-    for kind in (GemmaJaxLLM, GemmaJaxEmbeddings):
-        whose = rf"{kind.__name__} runs in this process. ChatGemmaJax alone asks a server"
+    for kind in (GemmaJaxEmbeddings,):
+        whose = rf"{kind.__name__} runs in this process. ChatGemmaJax and GemmaJaxLLM ask a server"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(InputError, match=rf"^server='auto': {whose}; leave it out here.$"):
+            with pytest.raises(InputError, match=rf"^server='auto': {whose}; leave it out here"):
                 kind(model="x", server="auto")
             assert kind(model="x", server="off").model == kind(model="x", server=None).model == "x"
         monkeypatch.setenv("GEMMA_JAX_SERVER", "auto")

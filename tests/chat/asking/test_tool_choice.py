@@ -73,7 +73,7 @@ def test_every_form_of_a_tool_is_declared(form, scripted):
         ([{"name": "x", "parameters": 3}], "parameters"),
         ("ring", r"tools: expected a list of functions.*found 'ring'. One alone is put into a list.*not by its name"),
         (ring, "tools: expected a list of functions.*found <function ring"),
-        (["ring"], r"^tools\[0\]: expected a function, .*; found 'ring'. Give the function itself, and not its name.$"),
+        (["ring"], r"^tools\[0\]: expected a function, .*; found 'ring'. Give the function itself, and not its name"),
         ([ring, {"name": "ring", "parameters": {}}], "called 'ring' too"),
     ],
 )

@@ -29,7 +29,7 @@ def test_the_text_is_read_as_it_is_and_settings_hold(scripted):
 
 def test_what_is_between_two_texts_is_written_by_models_that_learnt_it(scripted):
     class Coder:
-        bos_id = 2
+        bos_id, begin = 2, (2,)
 
         def control_id(self, name):
             return 100 + FILL_IN.index(name)
@@ -38,6 +38,9 @@ def test_what_is_between_two_texts_is_written_by_models_that_learnt_it(scripted)
             return [ord(mark) for mark in text]
 
     assert text_ids("a", "b", Coder(), "codegemma") == [2, 100, ord("a"), 101, ord("b"), 102]
+    Coder.begin = ()  # GPT-2's file puts nothing before a text
+    assert text_ids("a", None, Coder(), "gpt2") == [ord("a")]
+    assert text_ids("", None, Coder(), "gpt2") == [2]
     scripted()
     with pytest.raises(InputError, match="cannot fill in between two texts"):
         GemmaJaxLLM(model="x", suffix="b").invoke("a")

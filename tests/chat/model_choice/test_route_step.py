@@ -181,7 +181,7 @@ def test_without_a_calibration_only_what_is_no_call_goes_up(said):
 
 @pytest.mark.parametrize(
     ("call", "reason"),
-    [("<|tool_call>ring<tool_call|><turn|>", "could not be understood"), ("<|tool_call>call:ring{ti", "was cut off")],
+    [("<|tool_call>sing<tool_call|><turn|>", "could not be understood"), ("<|tool_call>call:ring{ti", "was cut off")],
 )
 def test_what_is_no_call_goes_up(call, reason, said):
     model, engine, _ = said(call, f"{CALL}<|tool_response>")

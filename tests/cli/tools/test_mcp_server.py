@@ -20,7 +20,7 @@ def test_a_server_that_says_nothing_errs_or_is_gone(own, monkeypatch):
     with McpServer(server) as found:
         assert found.tools[0]["function"]["name"] == "add"
         assert found.call("add", {"a": 1, "b": 2}) == "3"
-        with pytest.raises(InputError, match=r"^1$"):
+        with pytest.raises(InputError, match=r"^1\n"):
             found.call("add", {"a": -1, "b": 2})
         with pytest.raises(InputError, match=r"ended before it answered tools/call\. It wrote: .*KeyError"):
             found.call("add", {})

@@ -56,9 +56,11 @@ def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):
     assert not folder.exists()
 
 
-def headed(architecture):
+def headed(architecture, kind=None):
     """A GGUF file that says no more than what it is."""
     known = [] if architecture is None else [("general.architecture", 8, gguf_file.text(architecture))]
+    if kind is not None:
+        known.append(("general.type", 8, gguf_file.text(kind)))
     return gguf_file.container([gguf_file.entry(*each) for each in known])
 
 
@@ -70,8 +72,11 @@ def test_gguf_files_of_other_programs_are_listed(own, monkeypatch, capsys):
         store.add(f"registry.ollama.ai/library/{name}", headed(architecture))
     (own / "llama").mkdir()
     (own / "llama" / "g-Q8_0.gguf").write_bytes(headed("gemma\x1b[2J"))
+    (own / "llama" / "lora-f16.gguf").write_bytes(headed("gemma3", "adapter"))
     assert main(["models"]) == 0
-    shown = capsys.readouterr().out
+    shown, _, adapters = capsys.readouterr().out.partition("Adapters (LoRA)")
+    assert "lora-f16.gguf" in adapters
+    assert "lora-f16.gguf" not in shown
     assert "  ollama:gemma3:4b " in shown
     assert "gemma3, Ollama\n" in shown
     assert "g-Q8_0.gguf" in shown
@@ -91,8 +96,16 @@ def test_models_are_listed(tmp_path, monkeypatch, capsys):
         (repo / "refs").mkdir()
         (repo / "refs" / "main").write_text("abc")
         (repo / "snapshots" / "abc" / "config.json").write_text(f'{{"model_type": "{kind}"}}' + " " * 2000)
+    lora = tmp_path / "hub" / "models--me--lora" / "snapshots" / "abc"
+    lora.mkdir(parents=True)
+    (lora / "adapter_config.json").write_text('{"base_model_name_or_path": "google/gemma-3-1b-it"}')
     board = StatusFile()
-    board.show([replace(STATUS, name="./a", weights=5 * 2**20), replace(STATUS, name="./b", leases=2, pinned=False)])
+    board.show(
+        [
+            replace(STATUS, name="./a", weights=5 * 2**20, adapters=("french", "pirate")),
+            replace(STATUS, name="./b", leases=2, pinned=False),
+        ]
+    )
     assert main(["models"]) == 0
     shown = capsys.readouterr().out
     board.take_down()
@@ -100,7 +113,9 @@ def test_models_are_listed(tmp_path, monkeypatch, capsys):
     assert "google/gemma-3-1b-it" in shown
     assert "somebody/else" not in shown
     assert "In memory, in 1 process:" in shown
-    line = rf"\./a, process {os.getpid()}: 5\.0 MiB, idle for 1,?0\d\d s, pinned, 7 B of KV on the host\n"
+    assert re.search(rf"{re.escape(str(lora))} +\d+ B, PEFT, for google/gemma-3-1b-it\n", shown)
+    facts = r"idle for 1,?0\d\d s, pinned, adapters french, pirate, 7 B of KV on the host\n"
+    line = rf"\./a, process {os.getpid()}: 5\.0 MiB, {facts}"
     assert re.search(line, shown)
     assert f"./b, process {os.getpid()}: 123 B, in use" in shown
 

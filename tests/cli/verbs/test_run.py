@@ -11,6 +11,37 @@ from langchain_gemma_jax.cli.command import main
 
 
 @pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        (["--weights", "int8", "--thinking"], {"weights": "int8", "thinking": True}),
+        (["--server", "auto", "--stop", "a", "--no-parallel-tool-calls"],
+         {"server": "auto", "stop": ["a"], "parallel_tool_calls": False}),
+        (["--route", "light=sprout-s,heavy=sprout-m"], {"route": {"light": "sprout-s", "heavy": "sprout-m"}}),
+        (["--model", "auto", "--route", "light=sprout-s,heavy=sprout-m"],
+         {"model": "auto", "route": {"light": "sprout-s", "heavy": "sprout-m"}}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", [["run", "Hi"], ["chat"]])
+def test_each_setting_of_the_chat_model_is_an_option(arguments, given, verb, own, monkeypatch):
+    from langchain_core.messages import AIMessageChunk
+
+    import langchain_gemma_jax
+
+    class Model:
+        def __init__(self, **given):
+            heard.append(given)
+
+        def stream(self, _):
+            yield AIMessageChunk("Yes.")
+
+    heard = []
+    monkeypatch.setattr(langchain_gemma_jax, "ChatGemmaJax", Model)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hi\n"))
+    assert main([*verb, *arguments]) == 0
+    assert heard == [{"model": None, "server": None} | given]
+
+
+@pytest.mark.parametrize(
     ("arguments", "piped", "model", "asked"),
     [
         (["run", "Hi there"], "", None, "Hi there"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,17 @@ def test_a_call_and_its_result():
         ("model", f"Sure.\n```tool_call\n{line}\n{line}\n```"),
         ("user", '```tool_result\n{"name": "ring", "result": {"a": "é"}}\n```'),
     ]
+
+
+def test_tools_that_were_found_are_declared_behind_the_result():
+    result = Message.tool({"found": ["ring"]}, id="1")
+    found = replace(result, result=replace(result.result, declares=(BELL,)))
+    *_, (role, words) = turns(Message.user("Ring."), Message.assistant(calls=[RING]), found)
+    *block, said, line = words.split("\n")
+    assert role == "user"
+    assert block[-1] == "```"
+    assert said.startswith("More tools")
+    assert json.loads(line)["name"] == "ring"
 
 
 def test_results_and_what_the_user_says_then_share_a_turn():

@@ -97,7 +97,12 @@ def test_what_comes_behind_the_end_is_ignored():
 
 
 def test_other_control_tokens_mean_nothing_between_words():
-    assert read('a<|turn><tool_call|><|"|>b') == [TextDelta("ab")]
+    assert read("a<|turn><tool_call|>b") == [TextDelta("ab")]
+
+
+def test_quotes_outside_of_calls_are_words():
+    assert read('a<|"|>b<|"|>') == [TextDelta('a<|"|>b<|"|>')]
+    assert read('<|channel>thought\na<|"|>b<channel|>') == [ThoughtDelta('a<|"|>b')]
 
 
 def test_function_gemmas_call():

@@ -37,7 +37,7 @@ class Two(SingleDevice):
 
 def test_the_budget_is_a_share_of_what_there_is():
     card = SimpleNamespace(memory_stats=lambda: {"bytes_limit": 1000}, **OURS)
-    host = SimpleNamespace(memory_stats=lambda: None, **OURS)
+    host = SimpleNamespace(platform="cpu", memory_stats=lambda: None, **OURS)
     assert memory_budget(Settings(memory_budget="3kB"), SingleDevice(card)) == 3000
     assert memory_budget(Settings(), SingleDevice(card)) == memory_budget(Settings(), Two(card)) == int(SHARE * 1000)
     whole = int(HOST_SHARE * host_memory())
@@ -49,6 +49,7 @@ def shape_for(name, recipe, budget=1 << 20, **settings):
     """Return the shape of a model, as the engine makes it, with a budget for its conversations."""
     model = SimpleNamespace(
         architecture=Gemma(CONFIGS[name]),
+        drafter=None,
         placement=SingleDevice(jax.devices()[0]),
         recipe=recipe,
         tokenizer=SimpleNamespace(vocab_size=300),

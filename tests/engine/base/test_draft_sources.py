@@ -23,5 +23,5 @@ def test_a_choice_is_in_the_order_of_the_sources(value, found):
 
 @pytest.mark.parametrize("value", [0, 1, "prompt", b"prompt", ("words",), (PROMPT, PROMPT), (True,), {PROMPT}, [[]]])
 def test_what_is_no_choice_is_refused_with_what_there_is(value):
-    with pytest.raises(InputError, match=r'^drafts: expected True, False, None, .*"suffixes" and "prompt"; found '):
+    with pytest.raises(InputError, match=r'^drafts: expected True, False, None, .*"suffixes", "prompt", "mtp"; found '):
         checked_sources(value)

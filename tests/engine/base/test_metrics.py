@@ -19,12 +19,15 @@ from langchain_gemma_jax.engine.base.events import (
     Timings,
 )
 from langchain_gemma_jax.engine.base.metrics import (
+    MOST_PROGRAMS,
     MOST_SERIES,
     CompileCounter,
+    CompileTime,
     Histogram,
     Metrics,
     ModelCounts,
     ModelTally,
+    ProgramName,
     RouteTally,
     together,
 )
@@ -121,7 +124,7 @@ def test_what_happens_to_models_is_counted_by_model_from_any_thread():
 
     def happen() -> None:
         for _ in range(200):
-            events.publish(ProgramMade("a", "step", 0.5, fetched=False))
+            events.publish(ProgramMade("a", "step", 0.5, fetched=False, sizes=(1, 512)))
             events.publish(ProgramMade("a", "step", 0.25, fetched=True))
             events.publish(ModelLoaded("b", 2.0))
             events.publish(ModelEvicted("b", 10, 0.1))
@@ -135,6 +138,13 @@ def test_what_happens_to_models_is_counted_by_model_from_any_thread():
     assert tally.by_model["a"] == ModelCounts(compiles=800, compile_s=400.0, fetches=800, fetch_s=200.0)
     assert tally.by_model["b"] == ModelCounts(loads=800, load_s=1600.0, evictions=800)
     assert tally.refused == 800
+    assert tally.refused_by_model == {"b": 800}
+    assert tally.by_program == {ProgramName("a", "step", "1/512"): CompileTime(800, 400.0)}
+    for number in range(2 * MOST_PROGRAMS):
+        events.publish(ProgramMade("a", "read", 1.0, fetched=False, sizes=(number,)))
+    assert len(tally.by_program) == MOST_PROGRAMS + 1
+    assert sum(spent.compiles for spent in tally.by_program.values()) == 800 + 2 * MOST_PROGRAMS
+    assert str(ProgramName("a", "empty", "")) == "a empty"
     assert len(tally.compiles) == 256
     for number in range(500):
         events.publish(ModelLoaded(f"model {number}", 1.0))

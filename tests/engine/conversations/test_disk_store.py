@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 from dataclasses import replace
 
@@ -10,10 +11,12 @@ import jax
 import pytest
 
 from langchain_gemma_jax.engine.api.engine import Engine
+from langchain_gemma_jax.engine.base.draft_sources import SUFFIXES
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.conversations import disk_arrays, disk_store
 from langchain_gemma_jax.engine.device.page_door import MappedPages
 from langchain_gemma_jax.engine.device.page_pool import page_bytes
+from langchain_gemma_jax.engine.drafting import model_drafts
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 from langchain_gemma_jax.errors import CancelledRequestError, DeadlineError, InputError
 from langchain_gemma_jax.models.recipes import Recipe
@@ -105,7 +108,15 @@ def of_a_token(held):
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
-    ["local and global", "all global", "shared KV", "a wide window", "local and global, half", "shared KV, half"],
+    [
+        "local and global",
+        "all global",
+        "shared KV",
+        "rounded",
+        "a wide window",
+        "local and global, half",
+        "shared KV, half",
+    ],
 )
 def test_a_restarted_engine_goes_on_where_the_last_one_was(
     engine_of, model_of, place, tmp_path, rng, name, monkeypatch
@@ -150,7 +161,14 @@ def test_a_restarted_engine_goes_on_where_the_last_one_was(
 def test_packed_weights_and_other_dtypes_keep_their_prefixes_apart(started, place, rng):
     prompt = text(rng, SYSTEM + 20)
     packed = {"weights": "int8"}
-    ways = ({}, {"dtype": "bfloat16"}, packed | {"activations": "float32"}, packed | {"activations": "int8"})
+    ways = (
+        {},
+        {"dtype": "bfloat16"},
+        {"cache_dtype": "int8"},
+        packed | {"activations": "float32"},
+        packed | {"activations": "int8"},
+        packed | {"activations": "int8", "cache_dtype": "int8"},
+    )
     for number, how in enumerate(ways):
         engine, served = started(how=how, prefix_store=None)
         wanted = engine.submit(served, prompt, greedy(6), system=SYSTEM).result().ids
@@ -335,11 +353,46 @@ def test_encrypted_prefixes_are_those_of_one_key(started, place, tmp_path, rng):
         engine.close(30)
 
 
+@pytest.mark.long
+def test_machines_that_share_a_folder_read_what_the_others_wrote(started, place, tmp_path, rng, monkeypatch, said):
+    """Each has a cache of its own and the same key; one of them may only read, and one has another key."""
+    pytest.importorskip("cryptography")
+    prompt, mounted = text(rng, SYSTEM + 20), tmp_path / "mounted"
+    mounted.mkdir()
+    for number, name in enumerate(("key", "another")):
+        (tmp_path / name).write_bytes(bytes(range(65 + number, 105 + number)))
+        (tmp_path / name).chmod(0o600)
+
+    def on(machine, key="key"):
+        monkeypatch.setenv("GEMMA_JAX_CACHE_DIR", str(tmp_path / machine))
+        return started(prefix_store=None, prefix_folder=mounted, prefix_key_file=tmp_path / key)
+
+    engine, served = on("a")
+    wanted = engine.submit(served, prompt, greedy(4), system=SYSTEM).result().ids
+    quiet(engine, 2)
+    files = sorted(path.name for path in mounted.iterdir())
+    for machine, key, reused in (("b", "key", SYSTEM), ("c", "another", 0), ("b", "key", SYSTEM)):
+        other, served = on(machine, key)
+        done = other.submit(served, prompt, greedy(4), system=SYSTEM).result()
+        assert (done.ids, done.reused_tokens) == (wanted, reused)
+        assert other.close(30)
+    assert {path.name for path in mounted.iterdir()} > {*files}, "the other key's are beside them"
+    for path in mounted.iterdir():  # whatever becomes of them, the answer comes as if cold
+        path.write_bytes(path.read_bytes()[:-1])
+    other, served = on("d")
+    done = other.submit(served, prompt, greedy(4), system=SYSTEM).result()
+    assert (done.ids, done.reused_tokens) == (wanted, 0)
+    engine.close(30)
+    assert not said
+
+
 def test_a_key_that_is_none_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(InputError, match=r"prefix_key_file: .* cannot be read"):
         Engine(Settings(prefix_store="1GB", prefix_key_file=tmp_path / "none"))
     with pytest.raises(InputError, match="expected prefix_store too"):
         Engine(Settings(prefix_key_file=tmp_path / "none"))
+    with pytest.raises(InputError, match="prefix_folder: expected prefix_key_file too"):
+        Engine(Settings(prefix_folder=tmp_path))
 
 
 def test_without_the_setting_there_is_no_store(engine_of, folder, place, rng):
@@ -371,3 +424,37 @@ def test_random_conversations_over_many_restarts_never_change_an_answer(started,
         assert engine.close(30)
         assert sum(path.stat().st_size for path in place.glob("*.prefix")) <= 60_000
     assert reused > 1000
+
+
+def test_past_answers_survive_a_restart_where_files_are_encrypted(engine_of, folder, place, tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(model_drafts, "IDLE_SECONDS", 0.0)
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    prompts = {scope: text(rng, 9) for scope in ("one", "other")}
+
+    def answered(scope, prompt, **settings):
+        """Return the tokens of an answer, and how many of them were drafted from past ones, in a process of its own."""
+        engine = engine_of(drafts=(SUFFIXES,), prefix_store="1GB", **settings)
+        served = engine.load(folder)
+        known(engine)
+        (model,) = engine._owner.models.known.values()
+        if (keeper := model.drafts._keeper) is not None:
+            keeper.ask(scope)
+            until(lambda: not keeper.comes(scope))
+        done = engine.submit(served, prompt, greedy(24), scope=scope).result()
+        assert engine.close(30)
+        return done.ids, done.accepted_tokens
+
+    first = {scope: answered(scope, prompt, prefix_key_file=key) for scope, prompt in prompts.items()}
+    assert all(accepted == 0 for _, accepted in first.values())
+    for scope, prompt in prompts.items():
+        ids, accepted = answered(scope, prompt, prefix_key_file=key)
+        assert ids == first[scope][0]
+        assert accepted > 10, "of 23"
+    assert answered("one", prompts["other"], prefix_key_file=key)[1] == 0, "of another scope"
+    assert any(name.name.startswith("answers-") for name in place.iterdir())
+    shutil.rmtree(place)
+    for _ in range(2):
+        assert answered("one", prompts["one"])[1] == 0
+    assert not any(name.name.startswith("answers-") for name in place.iterdir()), "no key, no tokens in a file"

@@ -72,7 +72,7 @@ class Walk:
         self.keys = {}  # of each conversation
 
     def used(self):
-        return PageTotals(self.held._whole.used, self.held._local.used)
+        return PageTotals(self.held.whole_pages.used, self.held.local_pages.used)
 
     def any(self):
         return self.rng.choice(list(self.keys))
@@ -220,7 +220,7 @@ class Walk:
     def check(self):
         held, slots = self.held, self.paging.slots
         assert set(held.index.residents) == set(self.keys)
-        for kind, book in (("whole", held._whole), ("local", held._local)):
+        for kind, book in (("whole", held.whole_pages), ("local", held.local_pages)):
             owners = self.owners()[kind]
             assert book._holders == owners
             assert book.used + book.free == book._count - 1

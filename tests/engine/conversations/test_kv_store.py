@@ -37,8 +37,8 @@ def check_books(engine, budget=None):
     report, held = engine.report(), kv_store_of(engine).held
     residents = held.index.residents
     for book, pages in (
-        (held._whole, [page for resident in residents for page in resident.whole]),
-        (held._local, [page for resident in residents for page in resident.local.values()]),
+        (held.whole_pages, [page for resident in residents for page in resident.whole]),
+        (held.local_pages, [page for resident in residents for page in resident.local.values()]),
     ):
         assert book._holders == Counter(pages)
     assert report.kv_bytes == held.index.nbytes() == sum(report.kv_bytes_by_scope.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -31,6 +32,8 @@ def test_no_page_is_lost_or_given_twice():
                 held.remove(page := rng.choice(held))
                 assert book.drop(page) is (page not in held)
             assert (book.used, book.free) == (len(set(held)), count - 1 - len(set(held)))
+            assert book.holders() == Counter(held)
+            assert (book.count, book.reached) == (count - 1, max(used, default=0))
             assert all(book.is_shared(page) == (held.count(page) > 1) for page in held)
             assert book.unused() == sorted(used - set(held))
         assert used <= set(range(1, count)), "page 0 is nobody's"

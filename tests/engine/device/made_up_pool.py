@@ -12,14 +12,15 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
-from tests.engine.tiny import CONFIGS, CONTEXT
+from tests.engine.tiny import CONFIGS, CONTEXT, RECIPES
 
 COUNTS = PageCounts(whole=12, local=9, slots=8)
 
 
 def shape_of(name: str, dtype: str = "float32") -> Shape:
     """Return the shape of one of the tiny models, with few pages."""
-    return Shape(Gemma(CONFIGS[name]), Recipe(dtype), 320, CONTEXT, COUNTS)
+    recipe = Recipe(dtype, cache_dtype=RECIPES.get(name, Recipe()).cache_dtype)
+    return Shape(Gemma(CONFIGS[name]), recipe, 320, CONTEXT, COUNTS)
 
 
 def filled(shape: Shape, counts: PageCounts = COUNTS, first: int = 0) -> KvPool:

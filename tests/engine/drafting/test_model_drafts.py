@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
 from langchain_gemma_jax.engine.base.draft_sources import PROMPT, SOURCES, SUFFIXES
+from langchain_gemma_jax.engine.drafting import model_drafts
 from langchain_gemma_jax.engine.drafting.model_drafts import ModelDrafts
+from langchain_gemma_jax.engine.drafting.past_answers import PastAnswers
 
 
 def answer(drafts, scope, prompt, tokens):
@@ -105,3 +108,95 @@ def test_a_request_begins_with_the_trust_that_the_last_one_of_its_scope_ended_wi
     drafts.add("a", [1], [2], first)
     assert drafts.drafter("a").trust[SUFFIXES] == pytest.approx((1 + first.trust[SUFFIXES]) / 2)
     assert drafts.drafter("b").trust[SUFFIXES] == 1.0, "another scope knows nothing of it"
+
+
+class Kept:
+    """A keeper on no disk: what is written can be read by the next, once it is let through."""
+
+    def __init__(self):
+        self.files, self.asked, self.slow, self.full = {}, set(), False, False
+
+    def ask(self, scope):
+        self.asked.add(scope)
+
+    def comes(self, scope):
+        return self.slow and scope in self.asked
+
+    def arrived(self, scope):
+        if self.comes(scope) or scope not in self.asked or scope not in self.files:
+            return None
+        self.asked.discard(scope)
+        return PastAnswers.of(self.files[scope])
+
+    def write(self, scope, said):
+        if self.full:
+            return False
+        self.files[scope] = said
+        return True
+
+    def forget(self, scope):
+        self.asked.discard(scope)
+
+
+def kept_drafts(kept, **options):
+    drafts = ModelDrafts(SOURCES, 7, **options)
+    drafts.keep_in(kept)
+    return drafts
+
+
+def test_answers_are_written_once_their_scope_is_idle_and_read_by_the_next_process():
+    kept = Kept()
+    first = kept_drafts(kept)
+    answer(first, "a", [1, 2, 3], [4, 5, 6])
+    now = time.monotonic()
+    assert 0 < first.save_idle(now) <= model_drafts.IDLE_SECONDS
+    assert kept.files == {}
+    kept.full = True
+    assert first.save_idle(now + 10) == model_drafts.LOOK_SECONDS, "the disk is busy: it is tried again"
+    kept.full = False
+    assert first.save_idle(now + 10) is None
+    assert first.save_idle(now + 10) is None, "nothing new"
+    again = kept_drafts(kept)
+    assert again.drafter("a").propose([9, 1, 2, 3], 100)[:2] == (4, 5)
+    assert again.drafter("b").propose([9, 1, 2, 3], 100) == ()
+    assert again.nbytes > 0
+
+
+def test_what_is_still_being_read_is_not_overwritten():
+    kept = Kept()
+    first = kept_drafts(kept)
+    answer(first, "a", [1, 2, 3], [4, 5, 6])
+    first.save_all()
+    kept.slow = True
+    second = kept_drafts(kept)
+    answer(second, "a", [7, 8, 9], [10, 11, 12])
+    second.save_all()
+    assert len(PastAnswers.of(kept.files["a"]).answers) == 1, "what was there before would be lost"
+    kept.slow = False
+    second.save_all()
+    both = PastAnswers.of(kept.files["a"])
+    assert [list(each) for each in both.answers] == [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]], "the oldest first"
+    assert second.drafter("a").propose([0, 1, 2, 3], 100)[:2] == (4, 5)
+
+
+def test_a_scope_that_has_to_go_is_written_first_and_comes_back():
+    kept = Kept()
+    drafts = kept_drafts(kept, most_bytes=100_000)
+    for number in range(100):
+        answer(drafts, f"tenant {number}", [1, 2, number], [*range(number, number + 50)])
+        assert drafts.nbytes <= 100_000
+    assert len(drafts.scopes) < 50
+    for number in range(100):
+        draft = drafts.drafter(f"tenant {number}").propose([1, 2, number], 7)
+        assert draft[:2] == (number, number + 1)
+        assert drafts.nbytes <= 100_000
+
+
+def test_forgotten_answers_are_not_written():
+    """Other weights gave these answers."""
+    kept = Kept()
+    drafts = kept_drafts(kept)
+    answer(drafts, "a", [1, 2, 3], [4, 5, 6])
+    drafts.forget()
+    drafts.save_all()
+    assert kept.files == {}

@@ -192,6 +192,28 @@ def test_what_is_needed_soon_is_handed_on_once(library_of):
     assert library.make(COPY)
 
 
+def test_what_waits_to_be_made_and_what_is_being_made_is_counted(library_of, monkeypatch):
+    tasks: list = []
+    library = library_of(background=SimpleNamespace(submit=tasks.append, closed=False))
+    tally = library._tally
+    library.soon([EMPTY, COPY, EMPTY])
+    assert (tally.waiting, tally.making) == (2, 0)
+    find, seen = library._find, []
+
+    def looked_at(key: tuple) -> object:
+        seen.append((tally.waiting, tally.making))
+        if key == COPY:
+            raise ValueError("it cannot be made")
+        return find(key)
+
+    monkeypatch.setattr(library, "_find", looked_at)
+    tasks[0]()
+    with pytest.raises(ValueError, match="cannot be made"):
+        tasks[1]()
+    assert seen == [(1, 1), (0, 1)]
+    assert (tally.waiting, tally.making) == (0, 0)
+
+
 # What is needed first.
 
 

@@ -41,7 +41,8 @@ def test_a_twin_is_equal_in_everything(error):
     }
     assert twin.__cause__ is original.__cause__
     assert twin.__suppress_context__
-    assert twin.__notes__ == ["a note"]
+    assert twin.__notes__ == original.__notes__
+    assert twin.__notes__[-1] == "a note"
 
 
 def test_raising_a_twin_leaves_the_original_and_other_twins_alone():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from langchain_gemma_jax.engine.base.pages import PageSizes, Paging
@@ -24,6 +25,18 @@ def request(*tokens, held=0, model="m", scope=""):
     made = Request(asked, DECODER)
     made.on_device.resident = Resident(scope, 64, token_keys(tokens[:held]), whole=list(range(64)))
     return made
+
+
+def test_what_is_read_ahead_no_longer_gives_way_once_somebody_waits_for_it():
+    reader = request(*STEM, 1, 2, 3, held=16)
+    reader.asked = replace(reader.asked, ahead=True)
+    assert reader.gives_way
+    later = request(*STEM, 4)
+    later.asked = replace(later.asked, ahead=True)
+    assert waits(later, reader)
+    assert reader.gives_way, "nobody waits for the other either"
+    assert waits(request(*STEM, 4, 5), reader)
+    assert not reader.gives_way
 
 
 def index(*residents):
@@ -92,7 +105,8 @@ def test_a_request_without_room_waits_while_memory_may_become_free(monkeypatch):
         scheduler, ended, late = Scheduler(8), [], request(1, 2, 3)
         scheduler.waiting.append(late)
         kv_store = SimpleNamespace(plan=lambda _: Reuse(), awaits=lambda *_: False, take=lambda *_: False)
-        runner = SimpleNamespace(kv_store=kv_store, device=SimpleNamespace(), media_are_there=lambda _: True)
+        rows = SimpleNamespace(there=lambda _: True)
+        runner = SimpleNamespace(kv_store=kv_store, device=SimpleNamespace(), media_are_there=lambda _: True, rows=rows)
         models = SimpleNamespace(runners={"m": runner}, known={"m": SimpleNamespace()})
         work = SimpleNamespace(scheduler=scheduler, models=models, flights=flights)
         evictor = SimpleNamespace(

@@ -6,11 +6,14 @@ import gc
 import threading
 import time
 
+import jax
 import pytest
 
+from langchain_gemma_jax.engine.base.events import PromptRead
 from langchain_gemma_jax.errors import CancelledRequestError
 from tests.engine.faults_support import SMALL, Holdings, assert_works, greedy, idle_memory_dropped, outcome, slowed
 from tests.engine.tiny import settle, text
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -55,6 +58,40 @@ def test_decoding_stops_within_one_dispatch(small, way):
         time.sleep(0.1)
     assert len(steps) <= 2, "the one that was being handed over, and one more if that had just been"
     assert engine.report().running == 0
+    assert_works(engine, served)
+
+
+def test_reading_is_told_chunk_by_chunk_and_stops_within_one(small, rng, monkeypatch):
+    """No more than one chunk is ahead of what was read, so a request that is cancelled reads no other one."""
+    engine, served, _ = small
+    told: list[PromptRead] = []
+    waits: list[object] = []
+    leave = engine.events.subscribe(PromptRead, told.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(jax, "block_until_ready", waits.append)
+        engine.submit(served, text(rng, 100), greedy(1), scope="mine").result()
+    assert [(each.tokens, each.total) for each in told] == [(min(end, 100), 100) for end in range(16, 113, 16)]
+    assert {(each.model, each.scope, each.number) for each in told} == {(served.name, "mine", told[0].number)}
+    assert len(waits) == len(told) - 2, "the last chunk brings a token, which is waited for anyway"
+    leave()
+    told.clear()
+
+    there, begun = threading.Event(), []
+
+    def cancel_the_second(record: PromptRead) -> None:
+        told.append(record)
+        assert there.wait(LONG)
+        if len(told) == 2:
+            begun[0].cancel()
+
+    leave = engine.events.subscribe(PromptRead, cancel_the_second)
+    begun.append(engine.submit(served, text(rng, 120), greedy(1)))
+    there.set()
+    with pytest.raises(CancelledRequestError):
+        begun[0].result()
+    settle(engine)
+    leave()
+    assert len(told) == 2
     assert_works(engine, served)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from langchain_gemma_jax.engine.base.guards import GuardWarning
 from langchain_gemma_jax.engine.base.ladders import Ladders
+from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.executables import map_limit
 from langchain_gemma_jax.engine.steps import postprocess
 from langchain_gemma_jax.errors import ClosedError, DeviceFailedError, DeviceMemoryError, GuardError
@@ -71,6 +72,30 @@ def test_a_step_that_raises_ends_all_in_flight_with_one_error(engine_of, tiny_mo
     idle_memory_dropped(engine)
     assert_holds(before)  # while the errors, their causes and the generations are still held
     assert generations
+
+
+@pytest.mark.long
+def test_a_model_that_raises_ends_no_other_models_requests(engine_of, model_of, tiny_model, rng, monkeypatch):
+    engine = engine_of(ladders=SMALL)
+    bad, good = engine.serve(model_of("all global")), engine.serve(tiny_model)
+    prompts = [text(rng, 20) for _ in range(3)]
+    wanted = [engine.submit(good, prompt, greedy(90)).result().ids for prompt in prompts]
+    assert len(engine.submit(bad, prompts[0], greedy(4)).result().ids) == 4  # its programs are there
+    run, beside = DeviceAccess.run, []
+
+    def faulty(self, key, program, *args, **kwargs):
+        if self.asked_by[0].model is bad and key[0] == "step":
+            beside.append(good in {request.asked.model for request in engine._owner.scheduler.running})
+            raise BrokenError("it is broken")
+        return run(self, key, program, *args, **kwargs)
+
+    monkeypatch.setattr(DeviceAccess, "run", faulty)
+    going_on = [engine.submit(good, prompt, greedy(90)) for prompt in prompts]
+    ended = [outcome(one) for one in [engine.submit(bad, prompt, greedy(40)) for prompt in prompts]]
+    assert [one.result().ids for one in going_on] == wanted
+    assert any(beside), "it raised while the other model's requests were in flight"
+    assert {type(one) for one in ended} == {DeviceFailedError}
+    assert "every request of its model in flight was ended: BrokenError: it is broken" in str(ended[0])
 
 
 def test_all_memory_is_given_up_after_a_failure(small, rng):

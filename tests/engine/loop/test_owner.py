@@ -6,9 +6,11 @@ import atexit
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import pytest
 
 from langchain_gemma_jax.engine.base.events import Events, Finished
+from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.metrics import CompileCounter, Metrics
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.executables.libraries import Libraries
@@ -17,7 +19,7 @@ from langchain_gemma_jax.engine.loop.owner import Owner
 from langchain_gemma_jax.engine.requests.prompt import Prompt
 from langchain_gemma_jax.engine.requests.request import Request, RequestSpec
 from langchain_gemma_jax.errors import ClosedError
-from tests.engine.faults_support import LIMIT
+from tests.engine.faults_support import LIMIT, greedy
 
 
 class Letters:
@@ -245,3 +247,14 @@ def test_an_owner_that_has_ended_leaves_the_end_of_the_process_alone():
     assert all(each.close(LIMIT) for each in owners)
     atexit.unregister(owner._end_with_process)
     assert all(each.thread.ended for each in owners)
+
+
+def test_models_run_compiled_where_jit_is_switched_off(engine_of, tiny_model):
+    engine = engine_of()
+    wanted = engine.submit(engine.serve(tiny_model), [60, 61, 62], greedy(6)).result().ids
+    jax.config.update("jax_disable_jit", True)
+    try:
+        engine = engine_of(ladders=Ladders(chunks=(4, 16, 32), capacities=(32, 128), rows=(1, 8)))
+        assert engine.submit(engine.serve(tiny_model), [60, 61, 62], greedy(6)).result().ids == wanted
+    finally:
+        jax.config.update("jax_disable_jit", False)

@@ -25,6 +25,7 @@ def test_scores_that_are_no_numbers_end_a_request(engine_of, tiny_model, samplin
     with pytest.raises(DeviceFailedError, match="NaN"):
         engine.submit(bad, [5, 6, 7], sampling).result()
     assert len(engine.submit(good, [5, 6, 7], sampling).result().ids) > 0, "the other model is as it was"
+    assert engine.report().nan_scores == 1
 
 
 def test_nan_scores_end_that_request_alone(small, rng, monkeypatch):

@@ -1,6 +1,7 @@
 """Prefixes of nobody's, made up from a number, so that whoever reads one can tell whether it is right.
 
-Run as ``python -m tests.engine.prefix_store.example_prefixes FOLDER SEED COUNT CAP BYTES``, it writes so many.
+Run as ``python -m tests.engine.prefix_store.example_prefixes FOLDER SEED COUNT CAP BYTES``, it writes so many. With one
+more argument, which is a private folder, FOLDER is one that machines share, and what is there is read as well.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy as np
 from langchain_gemma_jax.engine.prefix_store.prefix_file import Mark, PrefixHeader
 from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_names import PrefixNames, family_name
-from langchain_gemma_jax.engine.prefix_store.sealing import Digests, Sealing
+from langchain_gemma_jax.engine.prefix_store.sealing import Digests, Encrypted, Sealing
 from langchain_gemma_jax.engine.prefix_store.stored_prefixes import StoredPrefixes
 
 FAMILY = family_name("a model", "its programs")
 SCOPE = "somebody"
+KEY = bytes(range(32))
 
 
 def keys_of(seed: int) -> array[int]:
@@ -40,9 +42,15 @@ def header_of(names: PrefixNames, seed: int, blocks: list[np.ndarray], scope: st
     return PrefixHeader(names.family, f"example {seed}", 0.5, 5, "float32", marks, tuple(b.shape for b in blocks), 2)
 
 
-def store_in(folder: Path, cap: int = 2**30, sealing: Sealing | None = None, family: str = FAMILY) -> StoredPrefixes:
+def store_in(
+    folder: Path,
+    cap: int | None = 2**30,
+    sealing: Sealing | None = None,
+    family: str = FAMILY,
+    private: Path | None = None,
+) -> StoredPrefixes:
     sealing = Digests() if sealing is None else sealing
-    found = StoredPrefixes(PrefixNames(family, sealing.secret), PrefixFolder(folder, cap), sealing)
+    found = StoredPrefixes(PrefixNames(family, sealing.secret), PrefixFolder(folder, cap, private), sealing)
     found.refresh()
     return found
 
@@ -66,12 +74,20 @@ def found_right(stored: StoredPrefixes, seed: int, width: int = 8) -> bool:
     return True
 
 
-def main(folder: str, seed: str, count: str, cap: str, width: str) -> None:
-    stored = store_in(Path(folder), int(cap))
+def shared_in(folder: Path, private: Path, cap: int | None = None, key: bytes = KEY, **how: str) -> StoredPrefixes:
+    """The same, in a folder that machines share."""
+    return store_in(folder, cap, Encrypted(key), private=private, **how)
+
+
+def main(folder: str, seed: str, count: str, cap: str, width: str, private: str = "") -> None:
+    stored = shared_in(Path(folder), Path(private), int(cap)) if private else store_in(Path(folder), int(cap))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for number in range(int(count)):
         put(stored, int(seed) + number, int(width))
+        if private:
+            stored.refresh()
+            found_right(stored, int(seed) + random.randrange(int(count)), int(width))
 
 
 if __name__ == "__main__":

@@ -91,11 +91,11 @@ def test_what_is_no_header_is_refused_whatever_it_is():
     names, rng = PrefixNames(FAMILY), random.Random(3)
     blocks = blocks_of(1)
     head = b"".join(bytes(part) for part in packed(header_of(names, 1, blocks), blocks, Digests())[:2])
-    assert read_header(head).tokens == 5
+    assert read_header(head, Digests()).tokens == 5
     assert header_bytes(head) == len(head)
     for bad in (b"", MAGIC, MAGIC + b"\xff\xff\xff\xff", head[:-1], head[:20], rng.randbytes(200)):
         with pytest.raises(DamagedError):
-            read_header(bad)
+            read_header(bad, Digests())
 
 
 def test_headers_that_are_signed_and_say_nonsense_are_refused():
@@ -108,7 +108,7 @@ def test_headers_that_are_signed_and_say_nonsense_are_refused():
     for text in texts:
         head = MAGIC + len(text).to_bytes(4, "big") + text
         with pytest.raises(DamagedError):
-            read_header(head + hashlib.sha256(head).digest())
+            read_header(head + hashlib.sha256(head).digest(), Digests())
 
 
 def test_every_dtype_of_a_cache_comes_back_bit_by_bit(tmp_path):

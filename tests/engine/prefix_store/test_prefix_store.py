@@ -8,6 +8,7 @@ import pytest
 
 from langchain_gemma_jax.engine.executables.background import Background
 from langchain_gemma_jax.engine.prefix_store import prefix_store
+from langchain_gemma_jax.engine.prefix_store.prefix_folder import PrefixFolder
 from langchain_gemma_jax.engine.prefix_store.prefix_store import PrefixStore
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from tests.waiting import until
@@ -18,7 +19,7 @@ def store_of(tmp_path):
     made = []
 
     def store_of():
-        made.append(PrefixStore(tmp_path / "prefixes", 2**20, Background(2), Background(1)))
+        made.append(PrefixStore(PrefixFolder(tmp_path / "prefixes", 2**20), Background(2), Background(1)))
         return made[-1]
 
     yield store_of

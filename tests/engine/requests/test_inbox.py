@@ -34,7 +34,7 @@ def test_what_is_sent_comes_in_its_order():
 def test_only_so_many_wait_and_whoever_is_begun_makes_room():
     inbox, sent = Inbox(), [request() for _ in range(4)]
     assert [inbox.offer(each, 2) for each in sent] == [True, True, False, False]
-    assert inbox.queued == 2
+    assert (inbox.queued, inbox.waiting) == (2, tuple(sent[:2]))
     assert 0 < inbox.oldest_wait_s < 60
     inbox.begun(inbox.get(0.0))
     assert inbox.offer(sent[2], 2)

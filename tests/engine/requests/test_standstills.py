@@ -100,3 +100,15 @@ def test_whoever_waits_while_a_program_is_made_hears_its_name(engine_of, tiny_mo
     finally:
         gate.set()
         settle(engine)
+
+
+def test_a_standstill_that_lasts_is_told_with_its_length_and_those_that_are_over_are_added_up(monkeypatch):
+    hands, stood = Hands(monkeypatch), Standstills()
+    assert stood.lasting() is None
+    for seconds in (5.0, 2.5):
+        with stood.here("compiling m read 16 512"):
+            hands.now += seconds
+            lasting = stood.lasting()
+            assert (lasting.end - lasting.began, lasting.what) == (seconds, "compiling m read 16 512")
+        assert stood.lasting() is None
+    assert stood.seconds == 7.5

@@ -23,6 +23,7 @@ from langchain_gemma_jax.engine.residency.device_memory import (
     kv_budget,
     memory_budget,
 )
+from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.seams.placement import SingleDevice
 from tests.engine.faults_support import SMALL, greedy
 
@@ -36,7 +37,11 @@ OTHERS = (
     "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 )
 
-OURS = {"process_index": 0, "client": SimpleNamespace(process_index=lambda: 0)}  # a device of this process
+OURS = {
+    "platform": "cpu",
+    "process_index": 0,
+    "client": SimpleNamespace(process_index=lambda: 0),
+}  # a device of this process
 
 
 def tree(root: Path, groups: str, mounts: str, files: dict[str, str]) -> Path:
@@ -210,6 +215,10 @@ def test_every_budget_follows_from_the_one_rule(tmp_path, monkeypatch):
     assert kv_budget(Settings(), full) == 80 * 2**30 // KV_PARTS
     own = Settings(memory_budget="1MB", kv_bytes=5, host_kv_bytes=0)
     assert (memory_budget(own, host), kv_budget(own, host), host_kv_budget(own)) == (10**6, 5, 0)
+    without_books = SingleDevice(SimpleNamespace(memory_stats=lambda: None, **OURS | {"platform": "gpu"}))
+    with pytest.raises(InputError, match=r"keeps no books of this GPU.*configure\(memory_budget="):
+        memory_budget(Settings(), without_books)
+    assert memory_budget(own, without_books) == 10**6
 
 
 @pytest.mark.parametrize("limited", ["by a control group", "by configure"])

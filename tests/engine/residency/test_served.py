@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from langchain_gemma_jax.engine.base.draft_sources import SOURCES
+from langchain_gemma_jax.engine.base.draft_sources import PROMPT, SOURCES, SUFFIXES
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.engine.device.programs import Shape
@@ -80,13 +80,15 @@ def test_the_loop_is_for_accelerators():
 
 def test_drafts_are_for_where_rows_are_cheap():
     each = Recipe(dtype="float32")
-    assert draft_sources(Settings(drafts=True), each) == SOURCES
-    assert draft_sources(Settings(drafts=False), each) == ()
-    assert draft_sources(Settings(drafts=("prompt",)), each) == ("prompt",)
-    assert draft_sources(Settings(), each) == SOURCES
     slow = replace(each, embed=replace(each.embed, few_rows=Form.EACH_ROW))
-    assert draft_sources(Settings(), slow) == ()
-    assert draft_sources(Settings(drafts=True), slow) == SOURCES
+    for drafter, every in ((True, SOURCES), (False, (SUFFIXES, PROMPT))):
+        assert draft_sources(Settings(drafts=True), each, drafter=drafter) == every
+        assert draft_sources(Settings(drafts=False), each, drafter=drafter) == ()
+        assert draft_sources(Settings(drafts=("prompt",)), each, drafter=drafter) == ("prompt",)
+        assert draft_sources(Settings(drafts=("mtp",)), each, drafter=drafter) == (("mtp",) if drafter else ())
+        assert draft_sources(Settings(), each, drafter=drafter) == every
+        assert draft_sources(Settings(), slow, drafter=drafter) == ()
+        assert draft_sources(Settings(drafts=True), slow, drafter=drafter) == every
 
 
 def test_two_services_of_one_model_are_not_the_same(tiny_model):

@@ -21,8 +21,9 @@ class NoText:
         return ""
 
 
-def request(tokens=10, held=0, *, model="m", max_tokens=None, draft=()):
-    asked = RequestSpec(model, Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens), 0, frozenset(), 100)
+def request(tokens=10, held=0, *, model="m", max_tokens=None, draft=(), ahead=False):
+    prompt, sampling = Prompt.of_tokens(range(tokens)), Sampling(max_tokens=max_tokens)
+    asked = RequestSpec(model, prompt, sampling, 0, frozenset(), 100, ahead=ahead)
     made = Request(asked, NoText())
     made.on_device.resident = Resident("", 64, token_keys(range(held)))
     made.progress.draft = draft
@@ -62,6 +63,24 @@ def test_one_with_more_than_a_token_to_read_reads_and_one_with_a_single_token_st
     reader, stepper = request(10, 8), request(10, 9)
     assert scheduler(reader).next() == Read(reader)
     assert scheduler(stepper).next() == Step((stepper,))
+
+
+def test_what_is_read_ahead_is_read_when_nothing_else_runs_or_somebody_waits_for_it():
+    ahead, stepper, reader = request(90, ahead=True), request(10, 9), request(50)
+    plan = scheduler(ahead, stepper, reader)
+    for _ in range(20):
+        work = plan.next()
+        assert work != Read(ahead)
+        carry_out(work)
+    for each in (stepper, reader):  # their next tokens are on their way, and have to be looked at first
+        each.progress.issued, each.progress.wants_state = 1, True
+    assert plan.next() is None, "a chunk now would keep them waiting"
+    plan.remove(stepper)
+    plan.remove(reader)
+    assert plan.next() == Read(ahead)
+    plan = scheduler(ahead, request(10, 9))
+    ahead.progress.awaited = True
+    assert Read(ahead) in {plan.next(), plan.next()}
 
 
 def test_reading_and_stepping_take_turns():

@@ -103,7 +103,7 @@ class TestOrbax:
 
 class TestWhatIsNotAModel:
     def test_no_folder(self, tmp_path):
-        with pytest.raises(CheckpointNotFoundError, match=r"none: expected a model's folder, found nothing\.$"):
+        with pytest.raises(CheckpointNotFoundError, match=r"none: expected a model's folder, found nothing\.\n"):
             open_folder(tmp_path / "none")
 
     def test_a_file(self, tmp_path):

@@ -253,7 +253,7 @@ class TestMalformedFiles:
             "seven bytes": r"8 bytes with the length of the header, found a file of 7 bytes",
             "a header longer than the file": r"a header of 1,000 bytes, found a file of 10 bytes\. .* incomplete",
             "cut inside the data": r"found 231 bytes\. .* incomplete",
-            "bytes after the last tensor": r"found 233 bytes\.$",
+            "bytes after the last tensor": r"found 233 bytes\.\n",
             "an overlap": r"'b' to begin at byte \d+, .* found an overlap: it begins at byte \d+",
             "a hole": r"'b' to begin at byte \d+, .* found a hole",
             "a shape larger than its bytes": r"8 bytes for 'a', F32 of shape \[2\], found 4 bytes",

@@ -10,7 +10,7 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 
 WORDS = st.none() | st.text(max_size=3)
-ASKED = st.builds(HowToLoad, WORDS, WORDS, WORDS, WORDS, st.none() | st.integers() | st.text(), token=WORDS)
+ASKED = st.builds(HowToLoad, WORDS, WORDS, WORDS, WORDS, WORDS, st.none() | st.integers() | st.text(), token=WORDS)
 
 
 @given(ASKED)
@@ -29,6 +29,6 @@ def test_a_replica_has_devices_of_its_own_and_no_replicas():
 
 def test_an_unknown_option_is_named_with_those_that_are_known():
     with pytest.raises(
-        InputError, match=r"^wieghts: expected one of activations, devices, .*weights to load a model by"
+        InputError, match=r"^wieghts: expected one of activations, cache_dtype, devices, .*weights to load a model by"
     ):
         HowToLoad.of({"wieghts": "int8"})

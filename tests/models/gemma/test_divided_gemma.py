@@ -43,6 +43,17 @@ def test_on_four_devices_two_kinds_of_model_give_what_they_give_on_one():
     check_dense(start(SCRIPT, {"counts": [4], "names": FEW, "storage": "dense"}))
 
 
+@pytest.mark.long
+def test_rounded_keys_and_values_are_divided_by_heads_as_others_are():
+    """Each device rounds those of its own heads. A last bit decides between two codes, so scores differ by more."""
+    found = start(SCRIPT, {"counts": [4], "names": FEW, "storage": "rounded cache"})
+    for name, seen in found.items():
+        assert seen["apart"] < 0.02, name
+        assert all(seen["as alone"]), name
+        assert set(seen["on each"]) == {seen["foretold"]}, name
+        assert len(set(seen["kv on each"])) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["dense", "inputs first"])
 def test_every_architecture_on_two_four_and_eight_devices(storage):

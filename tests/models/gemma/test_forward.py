@@ -16,7 +16,7 @@ import pytest
 
 from langchain_gemma_jax.kernels.attention import can_attend
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
-from langchain_gemma_jax.models.gemma.forward import _embed_scale, forward, logits
+from langchain_gemma_jax.models.gemma.forward import embed_scale, forward, logits
 from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm, Form, Plan, Recipe
 from langchain_gemma_jax.models.seams.kv_cache import KVCache, allocate
 from tests.parity.architectures import WINDOW
@@ -349,5 +349,22 @@ def test_the_embedding_is_scaled_by_a_rounded_root():
     """As the reference does it: the root of the width in the weights' dtype. Over many layers it is seen."""
     config = small("gemma-2b")
     assert config.width == 32
-    assert _embed_scale(config, Recipe("float32")) == pytest.approx(32**0.5, rel=1e-7)
-    assert _embed_scale(config, Recipe("bfloat16")) == 5.65625
+    assert embed_scale(config, Recipe("float32")) == pytest.approx(32**0.5, rel=1e-7)
+    assert embed_scale(config, Recipe("bfloat16")) == 5.65625
+
+
+@pytest.mark.long
+@every
+def test_global_layers_rounded_to_eight_bits_say_nearly_the_same(name):
+    """As near as is asked of the sizes that people use: a hundredth of a nat, and 99 of 100 likeliest tokens."""
+    config, params, tokens, exact = model(name)
+    recipe = replace(FLOAT32, cache_dtype="int8")
+    runner = Runner(config, params, recipe=recipe)
+    assert any(layer is not None and layer.rounded for layer in runner.cache.layers)
+    for ours, theirs in zip(runner.read(tokens), exact, strict=True):
+        plain, found = (each - np.logaddexp.reduce(each, axis=-1, keepdims=True) for each in (theirs, ours))
+        divergence = np.sum(np.exp(plain) * (plain - found), axis=-1)
+        assert 0 < divergence.mean() < 0.01, name
+        chosen = np.take_along_axis(theirs, ours.argmax(-1)[:, None], axis=-1)[:, 0]
+        close = theirs.max(-1) - chosen < 0.02 * theirs.std(-1)  # made-up weights often leave two tokens equal
+        assert close.mean() >= 0.99, name

@@ -27,7 +27,10 @@ from langchain_gemma_jax.models.configuration.model_config import (
 from langchain_gemma_jax.models.tokenizer.sentencepiece_model import piece_types
 
 WIDTH, HEADS, FFW, VOCABULARY = 256, 4, 256, 320
-QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
+QUANTISED = (
+    "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "IQ3_S",
+    "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0",
+)  # fmt: skip
 KINDS = ("F32", "F16", "BF16", *QUANTISED)
 
 _PLAIN = {
@@ -76,7 +79,7 @@ CONFIGS = {
 _OF_MODEL = {
     "embed": "token_embd.weight", "head": "output.weight", "final_norm": "output_norm.weight",
     "ple_embed": "per_layer_token_embd.weight", "ple_in": "per_layer_model_proj.weight",
-    "ple_in_norm": "per_layer_proj_norm.weight",
+    "ple_in_norm": "per_layer_proj_norm.weight", "dense_0": "dense_2.weight", "dense_1": "dense_3.weight",
 }  # fmt: skip
 _OF_LAYER = {
     "attn_norm": "attn_norm.weight", "attn_out": "attn_output.weight", "q_norm": "attn_q_norm.weight",
@@ -114,28 +117,50 @@ def random_blocks(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -
         raw = random_blocks("Q4_0", shape, rng).reshape(*shape[:-1], -1, 18)
         scales = raw[..., :2].copy().view(np.float16).astype(ml_dtypes.bfloat16)
         return np.concatenate([scales.view(np.uint8), raw[..., 2:]], -1).reshape(*shape[:-1], -1)
-    if kind not in ("Q4_K", "Q5_K", "Q6_K"):
+    if (places := _SCALES.get(kind)) is None:
         return gguf.quantize((rng.standard_normal(shape) * size).astype(np.float32), gguf.GGMLQuantizationType[kind])
     elements, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
     raw = rng.integers(0, 256, (*shape[:-1], shape[-1] // elements, nbytes), dtype=np.uint8)
     lead = raw.shape[:-1]
-
-    def put(at: int, value: float) -> None:
-        scales = (value * rng.uniform(0.5, 1.5, lead)).astype(np.float16)
-        raw[..., at : at + 2] = scales[..., None].view(np.uint8)
-
-    if kind == "Q6_K":
-        put(208, size / 1350)
-    else:
-        most = 15 if kind == "Q4_K" else 31
-        put(0, size / (17 * most))
-        put(2, size / 34)
+    if kind == "NVFP4":  # floats of eight bits
+        raw[..., :4] = gguf.quants.NVFP4.fp32_to_ue4m3(
+            (size / 3 * rng.uniform(0.5, 1.5, (*lead, 4))).astype(np.float32)
+        )
+    for at, most in places:
+        scales = (size / most * rng.uniform(0.5, 1.5, lead)).astype(np.float16)
+        if kind == "IQ1_M":  # four bits in each of four words
+            bits = scales.view(np.uint16)
+            for word in range(4):
+                top = raw[..., at + 2 * word + 1]
+                top[...] = (top & 15) | ((bits >> (4 * word)) << 4).astype(np.uint8)
+        else:
+            raw[..., at : at + 2] = scales[..., None].view(np.uint8)
     return raw.reshape(*shape[:-1], -1)
+
+
+# Formats that the format's own package cannot write: where a block's scales are, and the size of what they multiply.
+_SCALES = {
+    "Q4_K": ((0, 255), (2, 34)), "Q5_K": ((0, 527), (2, 34)), "Q6_K": ((208, 1350),), "Q2_K": ((80, 12), (82, 12)),
+    "Q3_K": ((108, 45),), "IQ4_NL": ((0, 70),), "IQ4_XS": ((0, 1200),), "IQ3_S": ((0, 150),), "IQ3_XXS": ((0, 160),),
+    "IQ2_S": ((0, 60),), "IQ2_XS": ((0, 60),), "IQ2_XXS": ((0, 60),), "IQ1_M": ((48, 6),), "IQ1_S": ((0, 6),),
+    "Q1_0": ((0, 1),), "NVFP4": (),
+}  # fmt: skip
+
+
+def dequantize(raw: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """The numbers of blocks ``[..., bytes of a row]``, by the format's own package."""
+    if kind.name != "Q1_0":
+        return gguf.dequantize(raw, kind)
+    blocks = raw.reshape(*raw.shape[:-1], -1, 18)  # known to the package by its size alone: a scale, and a sign each
+    signs = np.where(np.unpackbits(blocks[..., 2:], axis=-1, bitorder="little"), np.float32(1), np.float32(-1))
+    scales = blocks[..., :2].copy().view(np.float16).astype(np.float32)
+    return (scales * signs).reshape(*raw.shape[:-1], -1)
 
 
 def _that_fits(kind: str, inputs: int) -> str:
     """What a quantising program takes instead, where a row has no whole number of blocks."""
-    return {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}.get(kind, kind) if inputs % 256 else kind
+    blocks = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]
+    return {"Q5_K": "Q5_1", "Q6_K": "Q8_0"}.get(kind, "Q5_0") if inputs % blocks else kind
 
 
 def write(
@@ -154,7 +179,7 @@ def write(
     Returns the dense parameters that they stand for, by the paths of ``abstract(config)``.
     """
     rng = np.random.default_rng(seed)
-    writer = gguf.GGUFWriter(path, config.generation, **options)
+    writer = gguf.GGUFWriter(path, "gemma-embedding" if config.embedding else config.generation, **options)
     metadata(writer, config)
     if tokenizer is not None:
         tokenizer(writer)
@@ -173,7 +198,7 @@ def write(
             kind = gguf.GGMLQuantizationType[_that_fits(kind_of(name), shape[-1])]
             raw = random_blocks(kind.name, shape, rng)
             writer.add_tensor(name, raw, raw_dtype=kind)
-            blocks.append(gguf.dequantize(raw, kind) if raw.dtype == np.uint8 else raw.astype(np.float32))
+            blocks.append(dequantize(raw, kind) if raw.dtype == np.uint8 else raw.astype(np.float32))
         dense[at] = np.concatenate(blocks, axis=-2)
     if config.generation == "gemma4":
         pairs = max(one.head_dim for one in config.layers) // 2
@@ -199,8 +224,10 @@ def metadata(writer: gguf.GGUFWriter, config: ModelConfig) -> None:
     writer.add_head_count_kv(first.kv_heads)
     writer.add_key_length(first.head_dim)
     writer.add_value_length(first.head_dim)
-    if any(is_local):
-        writer.add_sliding_window(first.window)
+    if any(is_local):  # of an embedding model: to both sides together
+        writer.add_sliding_window(2 * (first.window - 1) if config.embedding else first.window)
+    if config.embedding:
+        writer.add_pooling_type(gguf.PoolingType.MEAN)
     if config.attention_softcap:
         writer.add_attn_logit_softcapping(config.attention_softcap)
     if config.logits_softcap:

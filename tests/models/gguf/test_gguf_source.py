@@ -24,8 +24,13 @@ from tests.models.gguf.make import CONFIGS, file_of, of_one_kind, small_tokenize
 @pytest.mark.parametrize(
     ("name", "number", "size", "says"),
     [
-        ("blk.1.ffn_down.weight", 20, 18, r"'blk.1.ffn_down.weight' in F32, .*Q4_0, Q4_1, .*Q6_K, found IQ4_NL"),
-        ("blk.0.attn_q.weight", 39, 17, r"'blk.0.attn_q.weight' in .*found MXFP4"),
+        (
+            "blk.1.ffn_down.weight",
+            9,
+            40,
+            r"'blk.1.ffn_down.weight' in F32, .*Q4_0, .*Q1_0, found Q8_1, in a file of 3 kin",
+        ),
+        ("blk.0.attn_q.weight", 28, 8, r"'blk.0.attn_q.weight' in .*found F64"),
         ("blk.0.attn_norm.weight", 8, 34, r"'blk.0.attn_norm.weight' in float32.*found Q8_0"),
         ("token_embd.weight", None, 0, "expected a tensor 'token_embd.weight'"),
         ("blk.1.attn_k.weight", None, 0, "expected a tensor 'blk.1.attn_k.weight'"),

@@ -6,13 +6,14 @@ import random
 import struct
 import tracemalloc
 
+import gguf
 import numpy as np
 import pytest
 
 from langchain_gemma_jax.errors import CorruptCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.gguf import header
 from langchain_gemma_jax.models.gguf.gguf_source import open_source
-from langchain_gemma_jax.models.gguf.header import Strings
+from langchain_gemma_jax.models.gguf.header import TYPES, Strings
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from tests.models.damage import MOST_BYTES
 
@@ -91,16 +92,28 @@ def test_what_is_wrong_is_said(tmp_path, case):
     assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("number", [4, 5, 38, 42, 43, 1000, 0xFFFFFFFF])
-def test_a_type_of_tensor_that_is_not_known_is_another_releases_and_no_damage(tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (4, "(Q4_2) of GGUF, which the format has given up. "),
+        (38, "(IQ4_NL_8_8) of GGUF, which the format has given up. "),
+        (42, "(Q2_0) of GGUF, which is newer than the types of the gguf package 0.19, which are read here. "),
+        (43, "of GGUF, which the gguf package 0.19 does not know: it is of a newer release, or the file is damaged. "),
+        (0xFFFFFFFF, "of GGUF, which the gguf package 0.19 does not know"),
+    ],
+)
+def test_a_type_of_tensor_that_is_not_known_is_another_releases_and_no_damage(tmp_path, number, says):
     path = tmp_path / "x.gguf"
     path.write_bytes(container((), [tensor("blk.0.ffn_down.weight", kind=number)]))
-    says = "which the format has given up" if number < 42 else "does not read: it is newer than Q1_0, or the file is"
     with pytest.raises(UnsupportedModelError) as error:
         open_gguf(path)
-    assert str(error.value).startswith(f"{path}: 'blk.0.ffn_down.weight' is of the type {number} of GGUF, which")
-    assert says in str(error.value)
-    assert str(error.value).endswith("in another quantisation, such as Q8_0 or Q4_K_M.")
+    assert str(error.value).startswith(f"{path}: 'blk.0.ffn_down.weight' is of the type {number} {says}")
+    assert str(error.value).endswith("another file of the same repository, in a quantisation such as Q8_0 or Q4_K_M.")
+
+
+def test_the_types_are_those_of_the_formats_own_package():
+    theirs = {kind.value: (kind.name, *gguf.GGML_QUANT_SIZES[kind]) for kind in gguf.GGMLQuantizationType}
+    assert {number: (kind.name, kind.elements, kind.nbytes) for number, kind in TYPES.items()} == theirs
 
 
 def test_all_kinds_of_values_are_read(tmp_path):

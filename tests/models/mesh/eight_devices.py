@@ -45,6 +45,7 @@ RECIPES = {
     "inputs first": Recipe("float32", layers=Plan(out_first=False), embed=Plan(out_first=False)),
     "int8": Recipe("float32", storage=Quantised(8, BlockForms())),
     "int4": Recipe("float32", storage=Quantised(4, BlockForms(*(BlockForm.WHOLE,) * 3))),
+    "rounded cache": Recipe("float32", cache_dtype="int8"),
 }
 BLOCK = 32  # numbers of a packed matrix that stay together
 WIDER = {"int8": 8, "int4": 8}  # packed in groups of 32, a shrunk model's parts would be none
@@ -102,7 +103,7 @@ def _wider(config: ModelConfig, times: int) -> ModelConfig:
 
 def run(config: ModelConfig, recipe: Recipe, where: Placement) -> dict[str, Any]:
     """A prompt in chunks, some greedy tokens, and what the compiled programs exchange."""
-    kind, layout = Gemma(config).at(where), config.cache_layout
+    kind, layout = Gemma(config).at(where), recipe.kept(config.cache_layout)
     params = where.put(_stored(config, recipe), recipe.abstract(config))
 
     def forward(params: Any, tokens: Any, start: Any, count: Any, cache: Any) -> Any:

@@ -7,8 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
+from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, IN_GGUF, numbers
 from langchain_gemma_jax.models.packed.splitting import apart
+from tests.models.gguf.make import dequantize
 
 
 def any_blocks(kind, rng, rows=6):
@@ -26,13 +27,19 @@ def reference(kind, raw):
         ones = np.concatenate([np.broadcast_to(np.array([0, 0x3C], np.uint8), raw[..., :2].shape), raw[..., 2:]], -1)
         found = gguf.dequantize(ones.reshape(len(raw), -1), gguf.GGMLQuantizationType.Q4_0)
         return (scales * found.reshape(*raw.shape[:-1], 32)).reshape(len(raw), -1)
-    return gguf.dequantize(flat, gguf.GGMLQuantizationType[kind.name])
+    return dequantize(flat, gguf.GGMLQuantizationType[kind.name])
+
+
+def test_every_type_that_holds_weights_is_there():
+    """The others are of activations (Q8_1, Q8_K), or of whole numbers without a scale, or take twice what F32 does."""
+    theirs = {kind.name for kind in gguf.GGMLQuantizationType}
+    assert theirs - set(IN_GGUF) == {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64"}
 
 
 @pytest.mark.parametrize("kind", BLOCK_FORMATS.values(), ids=lambda kind: kind.name)
 def test_numbers_are_the_references_to_the_last_bit(kind):
     for seed in range(10):
-        raw = any_blocks(kind, np.random.default_rng(seed))
+        raw = any_blocks(kind, np.random.default_rng(seed), 170)  # together above 5,000 blocks
         with np.errstate(all="ignore"):
             ours, theirs = numbers(kind, apart(kind, raw)), reference(kind, raw)
         np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))

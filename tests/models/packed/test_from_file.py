@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import tracemalloc
 
 import jax
@@ -14,13 +15,14 @@ from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from langchain_gemma_jax.models.loading.place import place
+from langchain_gemma_jax.models.packed.choose_forms import BY_KERNELS
 from langchain_gemma_jax.models.packed.from_file import as_in_file
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, BlockForms
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import total_bytes
-from tests.models.gguf.make import CONFIGS, KINDS, mixed, of_one_kind, write
+from tests.models.gguf.make import CONFIGS, KINDS, QUANTISED, mixed, of_one_kind, write
 
 TOKENS = 12
 FAST = ("gemma, untied", "gemma3")
@@ -86,6 +88,19 @@ def compare(tmp_path, config, kind_of, seeds, forms=DEFAULT, **options):
 )
 def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
     assert compare(tmp_path, CONFIGS[name], mixed, [0]) == 0
+
+
+def one_after_another(_):
+    """Every format in turn, from tensor to tensor."""
+    kinds = itertools.cycle(QUANTISED)
+    return lambda _: next(kinds)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("forms", [DEFAULT, BY_KERNELS], ids=["XLA", "kernels"])
+def test_a_file_of_every_format_stays_packed_and_has_the_dense_models_best_tokens(tmp_path, forms):
+    config = CONFIGS["gemma, untied"].replace(layers=CONFIGS["gemma, untied"].layers * 2)  # 30 matrices
+    assert compare(tmp_path, config, one_after_another, [0], forms) == 0
 
 
 def test_loading_takes_little_more_memory_than_the_file(tmp_path, monkeypatch):

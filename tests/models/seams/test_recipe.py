@@ -37,3 +37,15 @@ def test_the_cache_has_a_dtype_of_its_own():
     assert Recipe("float32").kv_dtype == "float32"
     assert Recipe("float32", cache_dtype="bfloat16").kv_dtype == "bfloat16"
     assert INT8.kv_dtype == "float32"
+
+
+def test_global_layers_alone_are_rounded_and_the_others_stay_what_they_are():
+    layout = small("gemma-4-e2b").cache_layout
+    recipe = Recipe("bfloat16", cache_dtype="int8")
+    kept = recipe.kept(layout)
+    assert recipe.kv_dtype == "bfloat16"
+    assert Recipe("bfloat16", cache_dtype="float32").kept(layout) == Recipe("bfloat16").kept(layout) == layout
+    found = [layer and (layer.stored_dtype("bfloat16"), layer.width - layer.head_dim) for layer in kept]
+    wanted = [layer and (("bfloat16", 0) if layer.window else ("int8", 4)) for layer in layout]
+    assert found == wanted
+    assert {each for each in found if each} == {("bfloat16", 0), ("int8", 4)}

@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from tests.models.tokenizer.conftest import write
 
 
 @pytest.mark.parametrize("name", ["sentencepiece", "byte_level_json"])
@@ -50,3 +51,17 @@ def test_a_vocabulary_over_bytes_writes_added_words_as_they_are(byte_level_json,
     assert tokenizer.token_bytes(size) == "Zürich".encode()
     assert tokenizer.encode_text("Zürich") == [size]
     assert tokenizer.control_id("<日本>") == size + 1
+
+
+def test_a_text_begins_with_bos_or_as_another_familys_file_has_it(byte_level_json, gemma, tmp_path):
+    """GPT-2 has no template, and its texts begin with nothing; Llama's template puts bos there."""
+    assert gemma.begin == (gemma.bos_id,)
+    bare = {**byte_level_json, "post_processor": None}
+    bos = {"id": "<bos>", "ids": [gemma.bos_id], "tokens": ["<bos>"]}
+    pieces = [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    template = {"type": "TemplateProcessing", "single": pieces, "pair": pieces, "special_tokens": {"<bos>": bos}}
+    for name, content, begins in (("bare", bare, ()), ("with", {**bare, "post_processor": template}, (gemma.bos_id,))):
+        folder = write(tmp_path / name, content)
+        assert load_tokenizer(folder, may_lack_bos=True).begin == begins
+        ours = load_tokenizer(folder)
+        assert ours.begin == (ours.bos_id,), "a Gemma's texts begin with bos, whatever the file says"

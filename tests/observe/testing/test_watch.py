@@ -143,6 +143,17 @@ def test_reports_are_written_where_tests_run_in_other_processes(tmp_path):
     assert "@pytest.mark.gemma_jax: expected max_compiles=..., " in ended.stdout + ended.stderr
 
 
+def test_applications_are_added_up_over_tests():
+    costs = {"outcome": "passed", "compiles": 0, "compile_s": 0.0, "transfer_bytes": 0}
+    tests = [
+        {**costs, "app": "a", "trips": {"residency": 3}, "apps": {"billing": {"residency": 2}}},
+        {**costs, "app": "b", "trips": {"residency": 2}, "apps": {"billing": {"residency": 1}, "a|b": {"transfer": 1}}},
+    ]
+    assert summary(tests)["apps"] == {"billing": {"residency": 3}, "a|b": {"transfer": 1}}
+    assert "| `billing` | residency 3 |" in markdown(tests)
+    assert "by application" not in markdown([{**each, "apps": {}} for each in tests])
+
+
 def test_a_report_of_nothing():
     assert summary([])["sums"] == {"compiles": 0, "compile_s": 0, "transfer_bytes": 0, "trips": {}}
     assert "0 tests: 0 programs" in markdown([])

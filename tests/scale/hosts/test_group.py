@@ -17,6 +17,7 @@ from langchain_gemma_jax.scale.hosts.group import GroupPlan
 from langchain_gemma_jax.scale.hosts.line import Line
 from tests.scale.host_group import two_ports
 from tests.scale.hosts.made_lines import KEY, OTHER
+from tests.waiting import LONG
 
 
 def plan(port: int, number: int, key: bytes = KEY, hosts: int = 2) -> GroupPlan:
@@ -101,6 +102,37 @@ def test_a_follower_tries_again_after_whatever_was_not_its_leader():
         leader = threads.submit(group._followers, plan(port, 0))
         for end in (*leader.result(), follower.result()):
             end.close()
+
+
+def test_a_door_that_closes_while_a_thread_still_ends_keeps_the_line_that_it_admitted(monkeypatch):
+    """The leader may see the last follower before the thread that admitted it has ended."""
+    admit, admitted, closed, ended = group._Door._admit, threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*args, **kwargs) -> None:
+        admit(*args, **kwargs)
+        admitted.set()
+        assert closed.wait(LONG)
+        ended.set()
+
+    monkeypatch.setattr(group._Door, "_admit", slow)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        door = group._Door(plan(1, 0))
+        there = socket.create_connection(server.getsockname())
+        door.welcome(server.accept()[0])
+    follower = Line(group._frames(there), KEY, leads=False)
+    follower.send({"do": "hello", "number": 1, "versions": group._versions()})
+    assert admitted.wait(LONG)
+    assert door.missing() == []
+    (line,) = door.close()
+    closed.set()
+    assert ended.wait(LONG)
+    line.send({"do": "join"})
+    told: dict[str, object] = {"do": "beat"}
+    while told["do"] == "beat":
+        told, _ = follower.receive()
+    assert told == {"do": "join"}
+    for end in (line, follower):
+        end.close()
 
 
 def test_a_follower_that_went_away_before_the_others_came_may_come_again():

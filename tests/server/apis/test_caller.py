@@ -8,6 +8,8 @@ from langchain_gemma_jax.server.http.api_keys import ApiKeys
 from langchain_gemma_jax.server.http.limits import ServerLimits
 from tests.serving import ALICE, BOB, CHAT, HELLO, NATIVE, PUBLIC, asked, serving
 
+SIZES = {"light": "mine", "heavy": "other"}
+
 
 def test_a_server_has_its_own_longest_time_of_a_call(says):
     says()
@@ -35,6 +37,30 @@ def test_models_that_are_not_served_are_refused_and_named(says):
         assert "nobody has code run in a server" in asked(at, NATIVE, native)[1]["error"]["message"]
         native["options"] = {"model": "auto", "route": {"light": "mine", "heavy": "/etc/passwd"}}
         assert asked(at, NATIVE, native)[0] == 404
+        native["options"] = {"model": "/etc/passwd", "route": {"light": "mine", "heavy": "other"}}
+        assert asked(at, NATIVE, native)[0] == 404, "a route beside it makes no other model one that is served"
+
+
+def test_settings_of_the_server_hold_for_whoever_says_nothing_else(says):
+    engine = says(*["Hello<turn|>"] * 7)
+    defaults = {"weights": "int8", "temperature": 0.5, "max_tokens": 9, "thinking": True, "route": SIZES}
+    with serving(None, models=("mine", "other"), others=False, defaults=defaults) as server:
+        at = server.listening.shown
+        body = HELLO | {"model": "mine"}
+        assert asked(at, CHAT, body)[0] == asked(at, CHAT, body | {"temperature": 0.25, "max_tokens": 3})[0] == 200
+        assert [each["sampling"].temperature for each in engine.submitted] == [0.5, 0.25]
+        assert [each["sampling"].max_tokens for each in engine.submitted] == [9, 3]
+        assert engine.loaded == ("mine", {"weights": "int8"})
+        native = {"messages": [{"type": "human", "content": "Hi"}], "options": {"model": "served"}}
+        for options in ({}, {"weights": "int8", "top_k": 5}):  # what it is anyway may be said
+            assert asked(at, NATIVE, native | {"options": {"model": "served"} | options})[0] == 200
+        assert engine.submitted[-1]["sampling"].temperature == 0.5
+        assert engine.submitted[-1]["sampling"].top_k == 5
+        refused = asked(at, NATIVE, native | {"options": {"model": "served", "weights": "int4"}})
+        assert "weights: whoever runs this server decides" in refused[1]["error"]["message"]
+        assert asked(at, CHAT, HELLO | {"model": "auto"})[0] == 200
+        assert engine.loaded[0] in SIZES.values(), "and so is its route"
+        assert asked(at, CHAT, HELLO | {"model": "/etc/passwd"})[0] == 404
 
 
 def test_nothing_is_answered_without_a_key_and_each_has_a_scope_of_its_own(says):

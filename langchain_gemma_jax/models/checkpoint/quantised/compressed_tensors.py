@@ -1,7 +1,8 @@
 """Quantised Hugging Face folders in the format of compressed-tensors: Google's ``-qat-w4a16-ct`` releases.
 
-One variant of the format is read: integers of four bits in groups of 32 with one scale, symmetric around zero, eight of
-them in an int32 (``pack-quantized``). Everything else is refused by its name.
+Of the format that is read here: integers of four bits in groups of 32 with one scale, symmetric around zero, eight of
+them in an int32 (``pack-quantized``). ``mobile.py`` reads ``-qat-mobile-ct``: integers of 2, 4 or 8 bits with one scale
+per output, and inputs and outputs on grids. Everything else is refused by its name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -58,6 +59,70 @@ def open_compressed(folder: Path, raw: Mapping[str, Any], said: Mapping[str, obj
         raise
 
 
+_FORMATS = ("mixed-precision", "pack-quantized", "int-quantized")
+_CHANNELS: Mapping[str, tuple[object, ...]] = {
+    "num_bits": (2, 4, 8),
+    "type": ("int",),
+    "symmetric": (True,),
+    "strategy": ("channel", "group"),
+    "dynamic": (False, None),
+    "actorder": (None,),
+    "block_structure": (None,),
+}
+_GRID: Mapping[str, tuple[object, ...]] = {
+    "num_bits": (8,),
+    "type": ("int",),
+    "symmetric": (True,),
+    "strategy": ("tensor",),
+    "dynamic": (False, None),
+}
+
+
+def has_channels(said: Mapping[str, object]) -> bool:
+    """Return True if some weights have one scale per output, as in ``-qat-mobile-ct``."""
+    groups = said.get("config_groups")
+    weights = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if _some(groups) else []
+    return any(isinstance(each, dict) and each.get("strategy") == "channel" for each in weights)
+
+
+def check_channels(shown: Path, said: Mapping[str, object]) -> None:
+    """Refuse every kind of quantisation but that of ``-qat-mobile-ct``.
+
+    Raises:
+        UnsupportedModelError: it is quantised in another way.
+    """
+    if (layout := said.get("format")) not in _FORMATS:
+        expected = " or ".join(_FORMATS)
+        raise UnsupportedModelError(
+            f"{shown}: expected compressed-tensors in the format {expected}, found {short(layout)}."
+        )
+    groups = said.get("config_groups")
+    for name, group in groups.items() if isinstance(groups, dict) else ():
+        known = {"weights": _CHANNELS, "input_activations": _GRID, "output_activations": _GRID}
+        for part, fields in known.items():
+            found = group.get(part) if isinstance(group, dict) else None
+            if found is None and part != "weights":
+                continue
+            if not isinstance(found, dict):
+                raise UnsupportedModelError(
+                    f"{shown}: expected {short(name)} to quantise weights, found {short(found)}."
+                )
+            _check_fields(shown, f"the {part} of {short(name)}", found, fields)
+
+
+def _some(groups: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(groups, dict) and bool(groups)
+
+
+def _check_fields(
+    shown: Path, where: str, said: Mapping[str, object], fields: Mapping[str, tuple[object, ...]]
+) -> None:
+    for key, known in fields.items():
+        if not any(type(found := said.get(key)) is type(each) and found == each for each in known):
+            expected = " or ".join(map(repr, known))
+            raise UnsupportedModelError(f"{shown}: expected {key} {expected} in {where}, found {short(said.get(key))}.")
+
+
 def _check(shown: Path, said: Mapping[str, object]) -> None:
     """Refuse every kind of quantisation but the one that is read here."""
     if (layout := said.get("format")) != "pack-quantized":
@@ -66,18 +131,13 @@ def _check(shown: Path, said: Mapping[str, object]) -> None:
             "Use the unquantised checkpoint, or a GGUF file."
         )
     groups = said.get("config_groups")
-    if not isinstance(groups, dict) or not groups or said.get("kv_cache_scheme") is not None:
+    if not _some(groups) or said.get("kv_cache_scheme") is not None:
         raise UnsupportedModelError(f"{shown}: expected config_groups, and no kv_cache_scheme, of compressed-tensors.")
     for name, group in groups.items():
         weights = group.get("weights") if isinstance(group, dict) else None
         if not isinstance(weights, dict) or group.get("input_activations") or group.get("output_activations"):
             raise UnsupportedModelError(f"{shown}: expected {short(name)} to quantise weights and nothing else.")
-        for key, known in _WEIGHTS.items():
-            if (found := weights.get(key)) not in known:
-                expected = " or ".join(map(repr, known))
-                raise UnsupportedModelError(
-                    f"{shown}: expected {key} {expected} in {short(name)}, found {short(found)}."
-                )
+        _check_fields(shown, short(name), weights, _WEIGHTS)
 
 
 class CompressedSource(BlockSource):

@@ -1,10 +1,16 @@
-"""Google's ``-qat-mobile-transformers`` releases: numbers of 2, 4 and 8 bits with one scale per output, and grids.
+"""Google's mobile releases: numbers of 2, 4 and 8 bits with one scale per output, and grids.
+
+There are two spellings of one model. This is that of ``-qat-mobile-transformers``.
 
 A matrix called ``x.weight`` is stored as bytes, with ``x.weight_scale`` and the step sizes of two grids,
 ``x.input_activation_scale`` and ``x.output_activation_scale``. A token table is ``x.embedding_quantized`` with
 ``x.embedding_scale``. A matrix' number of bits follows from the number of bytes in a row. The configuration has it too,
 in regular expressions over module names. These are not used: they can say nothing else, and an untrusted regular
 expression can run forever.
+
+``-qat-mobile-ct`` is in the format of compressed-tensors: a matrix or table is ``x.weight_packed``, whole words of its
+numbers with the first one in the lowest bits, with ``x.weight_scale`` and ``x.weight_shape``; with eight bits it may be
+``x.weight`` instead. Its grids are ``x.input_scale`` and ``x.output_scale``.
 
 The scales of a quantised cache (``k_cache_scale``, ``v_cache_scale``) are not read, as the published code does not
 read them either: keys and values are not quantised.
@@ -36,8 +42,13 @@ from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, 
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
 STORED_TYPES = {2: "2 bits an output's scale", 4: "4 bits an output's scale", 8: "8 bits an output's scale"}
-_WEIGHT, _TABLE = ("weight", "weight_scale"), ("embedding_quantized", "embedding_scale")
-_GRIDS = ("input_activation_scale", "output_activation_scale")
+_STORED_AS: Mapping[str, tuple[str, frozenset[str]]] = {  # numbers, to their scales and dtypes
+    "weight": ("weight_scale", frozenset({"U8", "I8"})),
+    "embedding_quantized": ("embedding_scale", frozenset({"U8", "I8"})),
+    "weight_packed": ("weight_scale", frozenset({"I32"})),
+}
+_SHAPE = "weight_shape"
+_GRIDS = (("input_activation_scale", "output_activation_scale"), ("input_scale", "output_scale"))
 _OF_A_CACHE = ("k_cache_scale", "v_cache_scale")
 _FLOATS = ("float32", "bfloat16", "float16")
 _LOOKED_UP = {("embed",), ("ple_embed",)}  # of which rows are taken
@@ -101,12 +112,13 @@ class MobileSource(TensorSource):
         self.location, self._stored = stored.location, stored
         names = set(stored.names())
         self._packed: dict[str, tuple[str, str]] = {}  # dense name → the stored names of numbers and scales
-        for numbers, scales in (_WEIGHT, _TABLE):
-            for name in names:
-                base, _, last = name.rpartition(".")
-                if last == numbers and stored.dtype(name) in {"U8", "I8"}:
-                    self._packed[f"{base}.weight"] = (name, f"{base}.{scales}")
-        own = {f"{name.rpartition('.')[0]}.{grid}" for name in self._packed for grid in _GRIDS}
+        for name in names:
+            base, _, last = name.rpartition(".")
+            scales, dtypes = _STORED_AS.get(last, ("", frozenset()))
+            if stored.dtype(name) in dtypes:
+                self._packed[f"{base}.weight"] = (name, f"{base}.{scales}")
+        beside = (_SHAPE, *(grid for grids in _GRIDS for grid in grids))
+        own = {f"{name.rpartition('.')[0]}.{each}" for name in self._packed for each in beside}
         own |= {name for pair in self._packed.values() for name in pair}
         own |= {name for name in names if name.rpartition(".")[2] in _OF_A_CACHE}
         self._names = (names - own) | set(self._packed)
@@ -139,16 +151,28 @@ class MobileSource(TensorSource):
         if name not in self._packed or len(expected := self._expected.get(name, ())) != 2:
             return None
         (numbers, scales), (outputs, inputs) = self._packed[name], expected
-        shape, signed = self._stored.shape(numbers), self._stored.dtype(numbers) == "I8"
+        shape, dtype = self._stored.shape(numbers), self._stored.dtype(numbers)
+        room = 32 if dtype == "I32" else 8  # bits of each stored number
         bits = next(
-            (bits for bits in STORED_TYPES if shape == (outputs, inputs * bits // 8) and inputs * bits % 8 == 0), None
+            (bits for bits in STORED_TYPES if shape == (outputs, inputs * bits // room) and inputs * bits % room == 0),
+            None,
         )
-        if bits is None or (bits == 8) != signed:
+        if bits is None or (dtype != "I32" and (bits == 8) != (dtype == "I8")):
             return None
+        if dtype == "I32":
+            self._check_shape(name, expected)
         groups = self._groups(scales, outputs)
         if inputs % groups:
             raise TensorMismatchError(self.location, f"{scales!r} to divide {inputs} numbers", f"{groups} scales a row")
         return Channels(outputs, bits, groups)
+
+    def _check_shape(self, name: str, expected: tuple[int, ...]) -> None:
+        """See that the shape beside a matrix of words is the one that they have."""
+        shape = f"{name.rpartition('.')[0]}.{_SHAPE}"
+        there = shape in self._stored.names() and math.prod(self._stored.shape(shape)) == len(expected)
+        stored = b"".join(part.tobytes() for part in self._stored.read_raw(shape)) if there else b""
+        if stored != np.array(expected, np.int64 if len(stored) == 16 else np.int32).tobytes():
+            raise TensorMismatchError(self.location, f"{shape!r} to say {list(expected)}", "something else, or nothing")
 
     def _groups(self, name: str, outputs: int) -> int:
         expected = f"{name!r} with {outputs} rows of scales in {', '.join(_FLOATS)}"
@@ -165,10 +189,10 @@ class MobileSource(TensorSource):
         Raises:
             TensorMismatchError: one of these tensors is not one number.
         """
-        base, grids = name.rpartition(".")[0], []
-        for grid in _GRIDS:
-            full = f"{base}.{grid}"
-            known = full in self._stored.names()
+        base, names, grids = name.rpartition(".")[0], self._stored.names(), []
+        for spellings in zip(*_GRIDS, strict=True):
+            full = next((full for grid in spellings if (full := f"{base}.{grid}") in names), f"{base}.{spellings[0]}")
+            known = full in names
             if known and (math.prod(self._stored.shape(full)) != 1 or self._stored.dtype(full) not in _FLOATS):
                 shown = f"{self._stored.dtype(full)} {list(self._stored.shape(full))}"
                 raise TensorMismatchError(self.location, f"{full!r} to be one number", shown)
@@ -189,8 +213,11 @@ class MobileSource(TensorSource):
         numbers, scales = self._packed[name]
         into.scales[...] = self._stored.read(scales).reshape(into.scales.shape)
         room, row = into.numbers.view(np.uint8), 0
+        in_words = self._stored.dtype(numbers) == "I32"
         for piece in self._stored.read_raw(numbers):
-            room[row : row + len(piece)] = piece
+            read: Array = piece.view(np.uint8).reshape(len(piece), -1) if in_words else piece
+            # In words, eight bits are counted from the least number on too.
+            room[row : row + len(piece)] = np.bitwise_xor(read, 128) if in_words and into.bits == 8 else read
             row += len(piece)
         for grid, target in zip(self.grids(name), (into.grid_in, into.grid_out), strict=True):
             target[...] = 0 if grid is None else self._stored.read(grid).reshape(())

@@ -8,7 +8,11 @@ from typing import Any
 
 from langchain_gemma_jax.errors import UnsupportedModelError
 from langchain_gemma_jax.models.checkpoint.folder import CONFIG
-from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
+from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import (
+    check_channels,
+    has_channels,
+    open_compressed,
+)
 from langchain_gemma_jax.models.checkpoint.quantised.mobile import MobileCheckpoint, open_mobile
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import refuse_other_layout
 from langchain_gemma_jax.models.configuration.links import real_file
@@ -43,6 +47,9 @@ def open_quantised(folder: Path, said: Mapping[str, object]) -> BlockCheckpoint 
     raw = _without(read_object(real_file(folder, CONFIG), shown))
     refuse_other_layout(raw, shown)
     match said.get("quant_method"):
+        case "compressed-tensors" if has_channels(said):
+            check_channels(shown, said)
+            return open_mobile(folder, raw)
         case "compressed-tensors":
             return open_compressed(folder, raw, said)
         case "gemma":

@@ -116,7 +116,7 @@ def test_a_part_of_a_matrix_is_read_by_itself(tmp_path):
         ({"num_bits": 8}, "expected num_bits 4"),
         ({"symmetric": False}, "expected symmetric True"),
         ({"group_size": 128}, "expected group_size 32"),
-        ({"strategy": "channel"}, "expected strategy 'group'"),
+        ({"strategy": "tensor"}, "expected strategy 'group'"),
         ({"actorder": "weight"}, "expected actorder None"),
         ({"input_activations": {"num_bits": 8}}, "weights and nothing else"),
     ],

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError
+from langchain_gemma_jax.errors import GemmaJaxError, InputError, TensorMismatchError, UnsupportedModelError
+from langchain_gemma_jax.models.checkpoint.hf_names import HfNaming
 from langchain_gemma_jax.models.compare import score
+from langchain_gemma_jax.models.configuration.abstract import abstract, walk
+from langchain_gemma_jax.models.configuration.hf_config import config_from_hf
 from langchain_gemma_jax.models.gemma.forward import forward, logits
 from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.packed.blocks import Stacked
@@ -32,6 +35,53 @@ SAID = {
     "module_quant_configs": {"(a+)+$": {"num_bits": 2}},  # an expression that nobody should look for
 }
 DOWN, EMBED = "model.layers.1.mlp.down_proj", "model.embed_tokens"
+
+
+GRID = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "tensor", "dynamic": False}
+WORDS = {
+    "quant_method": "compressed-tensors",
+    "format": "mixed-precision",
+    "kv_cache_scheme": None,
+    "config_groups": {
+        f"group_{bits}": {
+            "format": "pack-quantized",
+            "targets": ["(a+)+$"],
+            "weights": {"num_bits": bits, "type": "int", "symmetric": True, "strategy": "channel", "dynamic": False},
+            "input_activations": GRID,
+            "output_activations": None,
+        }
+        for bits in (2, 4, 8)
+    },
+}
+
+
+def in_words(tensors, dense):
+    """The same model as ``-qat-mobile-ct`` spells it. Every second matrix of eight bits stays in bytes.
+
+    ``dense`` has each matrix' shape.
+    """
+    found, eights = {}, 0
+    for name, value in ((name, np.asarray(value)) for name, value in tensors.items()):
+        base, _, last = name.rpartition(".")
+        if value.dtype in {np.dtype("uint8"), np.dtype("int8")}:
+            bits = value.shape[1] * 8 // dense[base][1]
+            eights += bits == 8
+            if bits == 8 and eights % 2:
+                found[name] = value
+                continue
+            counted = value.view(np.uint8) ^ np.uint8(128 if bits == 8 else 0)  # from the least number on
+            found[f"{base}.weight_packed"] = counted.view(np.int32)
+            found[f"{base}.weight_shape"] = np.array(dense[base], np.int64)
+        else:
+            found[f"{base}.{SPELLED.get(last, last)}"] = value
+    return found
+
+
+SPELLED = {
+    "embedding_scale": "weight_scale",
+    "input_activation_scale": "input_scale",
+    "output_activation_scale": "output_scale",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -112,13 +162,21 @@ def test_scores_are_the_dense_models_and_grids_a_part_of_the_model(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-def test_scores_are_those_of_the_published_code(tmp_path, seed):
-    """A tiny model of E2B's kind, made and run by transformers: ``tests/goldens/make_mobile.py``."""
+def test_scores_are_those_of_the_published_code(tmp_path, seed, words):
+    """A tiny model of E2B's kind, made and run by transformers: ``tests/goldens/make_mobile.py``; in both spellings."""
     golden = np.load(GOLDEN)
     files = {name.partition("/")[2]: golden[name] for name in golden.files if name.startswith(f"{seed}/")}
     tokens, expected = files.pop("tokens"), files.pop("logits")
     raw = json.loads(bytes(golden["config"]).decode())
+    if words:
+        config = config_from_hf({name: value for name, value in raw.items() if name != "quantization_config"}, "x")
+        naming = HfNaming("model.", "lm_head.weight")
+        parts = [part for path, _ in walk(abstract(config)) for part in naming(config, path)]
+        files = in_words(files, {part.name.removesuffix(".weight"): part.shape for part in parts})
+        assert {value.dtype.name for name, value in files.items() if name.endswith("_packed")} == {"int32"}
+        raw |= {"quantization_config": WORDS}
     folder = tmp_path / "mobile"
     folder.mkdir()
     for name, content in tiny.tiny_gemma().items():
@@ -137,6 +195,53 @@ def test_scores_are_those_of_the_published_code(tmp_path, seed):
         found = np.asarray(scores(model.params, jnp.asarray(tokens[None])))
     assert np.abs(found - expected).max() < 2e-3 * expected.std(-1).min()
     assert found.argmax(-1).tolist() == expected.argmax(-1).tolist()
+
+
+@pytest.mark.long
+def test_words_are_the_same_model_as_bytes(tmp_path):
+    published, dense = packed_and_dense()
+    shapes = {name.removesuffix(".weight"): weight.shape for name, weight in dense.items()}
+    words = in_words(published, shapes)
+    with load(write(tmp_path / "bytes", published), progress=False) as model:
+        theirs = jax.tree.map(np.asarray, model.params)
+    with load(write(tmp_path / "words", words, WORDS), progress=False) as model:
+        jax.tree.map(np.testing.assert_array_equal, model.params, theirs)
+    for part, value, says in (
+        ("weight_shape", np.array([32, 63], np.int64), r"weight_shape' to say \[32, 64\]"),
+        ("weight_shape", None, "weight_shape' to say"),
+        ("weight_packed", words[f"{DOWN}.weight_packed"][:, :-1].copy(), r"of shape \[32, 64\]"),
+        ("input_scale", np.ones(2, np.float32), "to be one number"),
+    ):
+        wrong = {name: tensor for name, tensor in (words | {f"{DOWN}.{part}": value}).items() if tensor is not None}
+        with pytest.raises(TensorMismatchError, match=says):
+            load(write(tmp_path / f"{part}{says[:3]}{value is None}", wrong, WORDS), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"num_bits": 3}, "expected num_bits 2 or 4 or 8 in the weights of 'group_4', found 3"),
+        ({"type": "float"}, "expected type 'int'"),
+        ({"symmetric": False}, "expected symmetric True"),
+        ({"dynamic": True}, "expected dynamic False or None"),
+    ],
+)
+def test_words_of_another_kind_are_refused(tmp_path, changes, says):
+    groups = WORDS["config_groups"]
+    weights = groups["group_4"]["weights"] | changes
+    for said, expected in (
+        (groups | {"group_4": groups["group_4"] | {"weights": weights}}, says),
+        (
+            groups | {"group_8": groups["group_8"] | {"input_activations": GRID | {"dynamic": True}}},
+            "input_activations",
+        ),
+        (groups | {"group_8": {"weights": None}}, "to quantise weights, found None"),
+    ):
+        folder = write(tmp_path / expected[:12].replace(" ", ""), {}, WORDS | {"config_groups": said})
+        with pytest.raises(UnsupportedModelError, match=expected):
+            load(folder, progress=False)
+    with pytest.raises(UnsupportedModelError, match=r"in the format mixed-precision or .*found 'dense'"):
+        load(write(tmp_path / "x", {}, WORDS | {"format": "dense"}), progress=False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+// Elements, made without markup in strings: a model's words can never become elements.
+
+export function el(tag, facts = {}, ...inside) {
+  const found = document.createElement(tag);
+  for (const [name, value] of Object.entries(facts)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") for (const [event, act] of Object.entries(value)) found.addEventListener(event, act);
+    else if (name === "class") found.className = value;
+    else if (name === "data") Object.assign(found.dataset, value);
+    else if (name in found && typeof value !== "string") found[name] = value;
+    else found.setAttribute(name, value === true ? "" : value);
+  }
+  found.append(...inside.flat(Infinity).filter((each) => each !== null && each !== undefined && each !== false));
+  return found;
+}
+
+export function svg(tag, facts = {}, ...inside) {
+  const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(facts)) found.setAttribute(name, value);
+  found.append(...inside.flat());
+  return found;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+export function button(text, act, facts = {}) {
+  return el("button", { type: "button", ...facts, on: { click: act } }, text);
+}
+
+export async function copy(text, told) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(told, "Copied");
+  } catch {
+    say(told, "The browser does not let this page copy");
+  }
+}
+
+function say(told, text) {
+  told.dataset.text ??= told.textContent;
+  told.textContent = text;
+  setTimeout(() => { told.textContent = told.dataset.text; }, 1500);
+}
+
+export const whole = (number) => Math.round(number).toLocaleString("en-US");
+
+export function seconds(value) {
+  if (value < 0.0995) return `${Math.round(value * 1000)} ms`;
+  return value < 9.95 ? `${value.toFixed(1)} s` : `${Math.round(value)} s`;
+}
+
+export function bytes(value) {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let unit = 0;
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}

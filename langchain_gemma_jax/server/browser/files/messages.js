@@ -1,0 +1,166 @@
+// The conversation as it is seen: questions, answers, thoughts, cards of tools, and what each of them can be done with.
+
+import { button, byId, copy, el, seconds, whole } from "./dom.js";
+import { shown } from "./markdown.js";
+
+const SUGGESTIONS = ["Explain in one sentence how a ring buffer works.", "Write a short thank-you note to a colleague.", "Which is larger, 9.11 or 9.9?"];
+
+export class Messages {
+  constructor(chat, suggest) {
+    this.log = byId("log");
+    this.elements = new Map(); // by node
+    this.pending = new Set();
+    Object.assign(this, { chat, suggest, editing: null });
+    this.follows = true; // the log's end, until somebody scrolls up
+    this.log.addEventListener("scroll", () => {
+      this.follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
+    });
+  }
+
+  // Draw the whole path again, and keep the place of the keyboard and what is being typed.
+  drawAll() {
+    const { activeElement } = document;
+    const place = this.log.contains(activeElement) ? activeElement.dataset.place : null;
+    const path = this.chat.conversation.path();
+    const before = this.elements;
+    this.elements = new Map();
+    const made = path.map((node) => {
+      const there = node.waits && before.get(node); // a result that somebody may be typing
+      if (there) this.elements.set(node, there);
+      return there || this.drawn(node);
+    });
+    this.log.replaceChildren(...(path.length ? made : [this.welcome()]));
+    if (place) this.log.querySelector(`[data-place="${place}"]`)?.focus();
+    this.toEnd();
+  }
+
+  // Draw one node again, with the next frame of the screen.
+  draw(node) {
+    if (!this.pending.size) {
+      requestAnimationFrame(() => {
+        for (const each of this.pending) {
+          const before = this.elements.get(each);
+          if (!before?.isConnected) continue;
+          const open = before.querySelector("details.thoughts")?.open;
+          const made = this.drawn(each);
+          if (open) made.querySelector("details.thoughts")?.setAttribute("open", "");
+          before.replaceWith(made);
+        }
+        this.pending.clear();
+        this.toEnd();
+      });
+    }
+    this.pending.add(node);
+  }
+
+  toEnd() {
+    if (this.follows) this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  welcome() {
+    return el("section", { class: "welcome" },
+      el("h2", {}, "What do you want to know?"),
+      el("p", { class: "quiet" }, "The model runs on this server. Nothing that is written here goes anywhere else."),
+      el("div", { class: "suggestions" }, SUGGESTIONS.map((text) => button(text, () => this.suggest(text)))));
+  }
+
+  drawn(node) {
+    const made = { human: this.question, ai: this.answer, tool: this.result }[node.role].call(this, node);
+    this.elements.set(node, made);
+    return made;
+  }
+
+  question(node) {
+    if (this.editing === node) return this.editor(node);
+    return el("article", { class: "question", "aria-label": "You" },
+      (node.pictures ?? []).map(({ kind, data }, n) => el("img", { src: `data:${kind};base64,${data}`, alt: `Picture ${n + 1}` })),
+      node.lost ? el("p", { class: "quiet" }, `(${node.lost} pictures were too large to be kept when the page was loaded again)`) : null,
+      el("div", { class: "words" }, node.text),
+      this.actions(node, [["Edit", "edit", () => this.edit(node)], ["Copy", "copy", (event) => copy(node.text, event.currentTarget)]]));
+  }
+
+  edit(node) {
+    this.editing = node;
+    this.drawAll();
+    const field = this.log.querySelector("form.edit textarea");
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
+
+  editor(node) {
+    const field = el("textarea", { rows: 3, "aria-label": "The question in other words" });
+    field.value = node.text;
+    const done = (text) => {
+      this.editing = null;
+      if (text?.trim()) this.chat.edit(node, text.trim());
+      else this.drawAll();
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") done(null);
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); done(field.value); }
+    });
+    return el("form", { class: "edit question", on: { submit: (event) => { event.preventDefault(); done(field.value); } } }, field,
+      el("div", { class: "actions" }, el("button", { class: "main" }, "Ask this instead"), button("Leave it", () => done(null))));
+  }
+
+  answer(node) {
+    const writing = node.state === "writing";
+    const silent = writing && !node.text && !node.calls.length;
+    return el("article", { class: `answer ${node.state}`, "aria-label": node.model || "Answer", "aria-busy": writing ? "true" : "false" },
+      node.thoughts ? el("details", { class: "thoughts" }, el("summary", {}, silent ? "Thinking …" : "Thoughts"), el("div", { class: "words" }, node.thoughts)) : null,
+      silent && !node.thoughts ? el("p", { class: "waiting" }, el("span", {}, "Reading"), el("i"), el("i"), el("i")) : null,
+      el("div", { class: "text" }, shown(node.text)),
+      node.calls.map((call) => this.call(call)),
+      node.ruins.map((ruin) => el("section", { class: "card broken" }, el("h3", {}, `A call of ${ruin.name || "a tool"} that is none`), el("pre", { tabindex: "0" }, ruin.raw), el("p", {}, ruin.error))),
+      node.state === "stopped" ? el("p", { class: "quiet" }, "Stopped.") : null,
+      node.problem ? el("p", { class: "problem", role: "alert" }, node.problem) : null,
+      node.warning ? el("p", { class: "quiet" }, node.warning) : null,
+      writing ? null : el("div", { class: "foot" }, this.cost(node) ?? el("span"), this.actions(node, [
+        ["Again", "again", () => this.chat.again(node)],
+        ...(node.text ? [["Copy", "copy", (event) => copy(node.text, event.currentTarget)]] : []),
+      ])));
+  }
+
+  call(call) {
+    const told = call.args ? JSON.stringify(call.args, null, 2) : call.raw || "…";
+    return el("section", { class: "card call" }, el("h3", {}, el("span", { class: "tag" }, "calls"), " ", call.name), el("pre", { tabindex: "0", "aria-label": `Arguments of ${call.name}` }, told));
+  }
+
+  result(node) {
+    const head = el("h3", {}, el("span", { class: `tag ${node.failed ? "bad" : "good"}` }, node.failed ? "failed" : node.waits ? "waits for you" : "gave"), " ", node.name);
+    if (!node.waits) return el("section", { class: "card result" }, head, el("pre", { tabindex: "0", "aria-label": `Result of ${node.name}` }, node.text));
+    const field = el("textarea", { rows: 2, "aria-label": `Result of ${node.name}`, placeholder: "What does the tool give? This page cannot carry it out." });
+    const give = (event) => { event.preventDefault(); this.chat.giveResult(node, field.value); };
+    return el("form", { class: "card result", on: { submit: give } }, head, field, el("div", { class: "actions" }, el("button", { class: "main" }, "Give this result")));
+  }
+
+  // What an answer cost: the tokens that needed not be read again come first.
+  cost(node) {
+    const { usage, metadata } = node;
+    if (!usage) return null;
+    const known = usage.input_token_details?.cache_read ?? 0;
+    const times = metadata?.timings ?? {};
+    const rate = times.decode_s > 0 ? (usage.output_tokens - 1) / times.decode_s : 0;
+    const route = metadata?.route;
+    const facts = [
+      el("span", { class: "known" }, `${whole(known)} of ${whole(usage.input_tokens)} tokens known`),
+      times.first_token_s === undefined ? null : `first token after ${seconds(times.first_token_s)}`,
+      `${whole(usage.output_tokens)} written${rate > 0 ? `, ${whole(rate)} a second` : ""}`,
+      metadata?.model_name,
+      route ? el("span", { title: route.reason ?? "" }, `routed to ${route.size}${route.reason ? `: ${route.reason}` : ""}`) : null,
+      metadata?.finish_reason === "length" ? el("strong", {}, "cut off") : null,
+    ].filter(Boolean);
+    return el("p", { class: "cost" }, facts.map((each) => el("span", {}, each)));
+  }
+
+  actions(node, listed) {
+    const { busy, conversation } = this.chat;
+    const { count, number } = conversation.branchesAt(node);
+    const step = (by) => () => this.chat.choose(node, by);
+    const branches = count < 2 ? null : el("span", { class: "branches" },
+      button("‹", step(-1), { "aria-label": "The branch before", disabled: busy, data: { place: `${node.parent}-before` } }),
+      el("span", { "aria-label": `Branch ${number} of ${count}`, role: "img" }, `${number}/${count}`),
+      button("›", step(1), { "aria-label": "The next branch", disabled: busy, data: { place: `${node.parent}-next` } }));
+    return el("div", { class: "actions" }, branches, listed.map(([text, name, act]) => button(text, act, { disabled: busy && name !== "copy", data: { place: `${node.id}-${name}` } })));
+  }
+}

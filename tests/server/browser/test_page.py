@@ -1,0 +1,296 @@
+"""The page, driven by a real Chromium: what a person does there, with a real model behind it where that matters.
+
+``SCREENSHOTS=folder`` has the two pictures of docs/ written there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from langchain_gemma_jax.engine.api import process
+from langchain_gemma_jax.models.seams.media_support import MediaSupport
+from langchain_gemma_jax.server.http.api_keys import ApiKeys
+from tests.chat.scripted import ScriptedEngine
+from tests.chat.sensing import SeenPictures
+from tests.own_engine import own_engine
+from tests.server.browser.chromium import Browser, Tab, browser
+from tests.serving import ALICE, serving
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+LAST = "#log article:last-of-type"
+DONE = "document.querySelector('#stop').hidden"
+SEES = "google/gemma-3-4b-it"  # as published
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR42mPgL8vDgxhGpbEhAFhVXu3KE/3UAAAAAElFTkSuQmCC"
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(chrome) -> Iterator[Tab]:
+    """A tab in which nothing may go wrong, and which may ask nobody but the server."""
+    found = chrome.tab()
+    yield found
+    assert found.problems == []
+    elsewhere = [
+        url for url in found.asked_for if not url.startswith(("http://127.0.0.1:", "about:", "data:", "blob:"))
+    ]
+    assert elsewhere == []
+    found.ask("Page.close")  # which would go on looking at the engine
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[str]:
+    """A server of real models."""
+    with own_engine(), serving(None, models=("sprout-m", "sprout-s"), others=False) as server:
+        yield f"{server.listening.shown}/"
+
+
+@pytest.fixture
+def scripted(monkeypatch, tab) -> Iterator[tuple[Tab, ScriptedEngine]]:
+    """The page before an engine that says what it is told to."""
+    engine = ScriptedEngine([])
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    with serving(None) as server:
+        tab.visit(f"{server.listening.shown}/")
+        tab.wait("!document.querySelector('#model').disabled")
+        yield tab, engine
+
+
+def call(name: str, argument: str, value: str) -> str:
+    return f'<|tool_call>call:{name}{{{argument}:<|"|>{value}<|"|>}}<tool_call|><|tool_response>'
+
+
+def ask(tab: Tab, text: str) -> None:
+    """Ask, and wait for the end of what comes of it."""
+    before = tab.count("#log .answer")
+    tab.click("#question")
+    tab.write(text)
+    tab.press("Enter", 13)
+    tab.wait(f"document.querySelectorAll('#log .answer').length > {before}")
+    tab.wait(DONE)
+
+
+def known_of(tab: Tab) -> tuple[int, ...]:
+    """How many tokens of the last prompt were known, and how many it had."""
+    text = tab.run("[...document.querySelectorAll('.cost .known')].at(-1).innerText")
+    return tuple(int(each.replace(",", "")) for each in text.split(" tokens")[0].split(" of "))
+
+
+def test_a_first_visit_and_an_answer_that_is_streamed(tab, at):
+    tab.visit(at)
+    assert "What do you want to know?" in tab.text(".welcome")
+    assert tab.run("document.activeElement.id") == "question"
+    ask(tab, "Hello!")
+    assert tab.text(f"{LAST} .text").strip()
+    assert " tokens known" in tab.text(".cost")
+    assert "sprout-m" in tab.text(".cost")
+    tab.wait("document.querySelector('#engine .requests li.over') !== null")
+    tab.wait("document.querySelector('#engine rect.kept') !== null")
+    assert "sprout-m" in tab.text("#engine .models")
+    ask(tab, "And who are you?")
+    known, of = known_of(tab)
+    assert 0 < known < of, "the second turn goes on from the first"
+    tab.reload()
+    tab.wait("document.querySelectorAll('#log .answer').length === 2")
+    assert "Hello!" in tab.text("#log .question")
+
+
+def test_a_tool_that_the_page_carries_out_and_one_of_a_persons_own(scripted):
+    tab, engine = scripted
+    engine.answers += [
+        f"<|channel>thought\nI need to calculate.<channel|>{call('calculate', 'expression', '2*(3+4)')}",
+        "It is **14**.<turn|>",
+        call("weather", "city", "Oslo"),
+        "It *rains*.<turn|>",
+    ]
+    tab.click("#open-settings")
+    tab.click("dialog [name='tool-calculate']")
+    tab.click("dialog [name='ownTools']")
+    tab.write('[{"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]')
+    tab.click("dialog button", "Done")
+    ask(tab, "What is 2 * (3 + 4)?")
+    tab.wait("document.querySelector('#log .answer:last-of-type strong')?.innerText === '14'")
+    assert '"expression": "2*(3+4)"' in tab.text(".card.call pre")
+    assert tab.text(".card.result pre") == "14"
+    assert tab.run("document.querySelector('.thoughts').open") is False
+    ask(tab, "And the weather?")
+    tab.click("form.card textarea")
+    tab.write("rain")
+    tab.click("form.card button", "Give this result")
+    tab.wait("document.querySelector('#log .answer:last-of-type em')?.innerText === 'rains'")
+    assert len(engine.submitted) == 4
+
+
+def test_words_of_a_model_stay_words(scripted):
+    tab, engine = scripted
+    engine.answers += [
+        '<img src="https://evil.example/x.png"> <script>alert(1)</script> [go](javascript:alert(1))<turn|>'
+    ]
+    ask(tab, "Hi")
+    assert '<img src="https://evil.example/x.png"> <script>' in tab.text(f"{LAST} .text")
+    assert tab.count("#log img, #log script, #log a") == 0
+
+
+def test_a_picture_that_is_dropped(tab, monkeypatch):
+    engine = ScriptedEngine(["A square.<turn|>"], support=MediaSupport(SeenPictures()))
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    drop = f"""(async () => {{
+        const bytes = Uint8Array.from(atob("{PNG}"), (each) => each.charCodeAt(0));
+        const dropped = new DataTransfer();
+        dropped.items.add(new File([bytes], "square.png", {{ type: "image/png" }}));
+        dispatchEvent(new DragEvent("drop", {{ dataTransfer: dropped, cancelable: true }}));
+    }})()"""
+    with serving(None, models=("sprout-m", SEES)) as server:
+        tab.visit(f"{server.listening.shown}/")
+        tab.wait("!document.querySelector('#model').disabled")
+        tab.run(drop)
+        assert "sees no pictures" in tab.text("#notice")
+        tab.run(f"document.querySelector('#model').value = {json.dumps(SEES)}")
+        tab.run("document.querySelector('#model').dispatchEvent(new Event('change'))")
+        tab.run(drop)
+        tab.wait("document.querySelector('#pictures img')?.naturalWidth === 10")
+        ask(tab, "What is that?")
+        assert tab.run("document.querySelector('.question img').naturalWidth") == 10
+        assert tab.text(f"{LAST} .text") == "A square."
+        assert engine.submitted[0]["spans"].media
+
+
+def test_stop_edit_and_branch(tab, at):
+    tab.visit(at)
+    ask(tab, "Hello!")
+    tab.click("#question")
+    tab.write("Write a very long story about a ring buffer.")
+    tab.press("Enter", 13)
+    tab.wait("document.querySelectorAll('#log .answer').length === 2")
+    tab.click("#stop")
+    tab.wait("document.querySelector('#stop').hidden")
+    tab.wait("document.querySelector('#log .answer.stopped, #log .answer.done:last-of-type') !== null")
+    tab.press("ArrowUp", 38)  # in the empty field: the last question, in other words
+    tab.wait("document.activeElement.closest('form.edit') !== null")
+    tab.run("document.activeElement.select()")
+    tab.write("What can you do?")
+    tab.press("Enter", 13)
+    tab.wait("document.querySelectorAll('#log .question').length === 2")
+    tab.wait(DONE)
+    assert tab.text("#log .question:nth-of-type(3) .words") == "What can you do?"
+    assert "2/2" in tab.text("#log .branches")
+    tab.click(".branches button", "‹")
+    assert "ring buffer" in tab.text("#log .question:nth-of-type(3) .words")
+    tab.click(".branches button", "›")
+    tab.click("#log .answer:last-of-type .actions button", "Again")
+    tab.wait("document.querySelectorAll('#log .branches').length === 2")
+    tab.wait(DONE)
+    known, of = (
+        tab.run("[...document.querySelectorAll('.cost .known')].at(-1).innerText").split(" tokens")[0].split(" of ")
+    )
+    assert int(known) == int(of) - 1, "but for the last token, which is always read"
+    tab.reload()
+    tab.wait("document.querySelectorAll('#log .branches').length === 2")
+
+
+def test_a_server_with_keys(tab, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"])
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    with serving(None, keys=ApiKeys({ALICE: "alice"})) as server:
+        tab.visit(f"{server.listening.shown}/")
+        tab.wait("document.querySelector('#key').open")
+        tab.write("wrong-0123456789abcdef")
+        tab.press("Enter", 13)
+        tab.wait("document.querySelector('#key-problem').innerText.includes('does not know the API key')")
+        tab.run("document.activeElement.select()")
+        tab.write(ALICE)
+        tab.press("Enter", 13)
+        tab.wait("!document.querySelector('#key').open && !document.querySelector('#model').disabled")
+        assert tab.run("Object.values(localStorage).join().includes('alice-')") is False
+        ask(tab, "Hi")
+        assert tab.text(f"{LAST} .text") == "Hello"
+        assert engine.submitted[0]["scope"] == "key:alice/"
+    tab.problems = [each for each in tab.problems if "401" not in each]  # the browser notes each refusal by itself
+
+
+def test_errors_are_told_where_they_happened(scripted):
+    tab, engine = scripted
+    tab.run("(() => { const s = document.querySelector('#question'); s.value = 'x '.repeat(9000); })()")
+    tab.click("#question")
+    tab.press("Enter", 13)
+    tab.wait(DONE)
+    assert "tokens" in tab.text("#log .problem")
+    engine.answers += ["Hello<turn|>"]
+    tab.problems = [each for each in tab.problems if "400" not in each]  # the browser's own note
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core, as npm has it."""
+    folder = ROOT / "build" / "axe"
+    file = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not file.is_file():
+        done = subprocess.run([ROOT / "scripts" / "axe", folder], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"axe-core is not there: {done.stderr.strip()[-300:]}")
+    return file.read_text()
+
+
+LOOKS = {
+    "light": (1280, 800, False),
+    "dark": (1280, 800, True),
+    "narrow": (390, 844, False),
+    "dark and narrow": (390, 844, True),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_look_of_it_is_accessible(tab, at, axe, look):
+    width, height, dark = LOOKS[look]
+    tab.show(width, height, dark=dark)
+    tab.visit(at)
+    tab.wait("!document.querySelector('#model').disabled")
+    for state in ("empty", "settings", "talked"):
+        if state == "settings":
+            tab.click("#open-settings")
+        if state == "talked":
+            tab.click("dialog button", "Cancel")
+            ask(tab, "Write a list of three fruits, and `code`.")
+            if width < 500:
+                assert not tab.run("getComputedStyle(document.querySelector('#engine')).display !== 'none'")
+                tab.click("#toggle-engine")
+            tab.wait("document.querySelector('#engine rect') !== null")
+        assert tab.run("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
+        tab.ask("Runtime.evaluate", expression=axe)
+        found = tab.run(
+            "axe.run().then(({violations}) => violations.map(({id, impact, nodes}) => [id, impact, nodes[0].html]))"
+        )
+        assert [each for each in found if each[1] in {"serious", "critical"}] == [], (look, state)
+        ground = tab.run("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(250, 249, 246)") is not dark
+
+
+def test_the_pictures_of_the_page(tab, at):
+    """Not a test of its own, but what docs/ shows: written where SCREENSHOTS says."""
+    folder = os.environ.get("SCREENSHOTS")
+    if not folder:
+        pytest.skip("SCREENSHOTS=docs/images has them written")
+    tab.show(1280, 860)
+    tab.visit(at)
+    tab.click("#open-settings")
+    tab.click("dialog [name='tool-calculate']")
+    tab.click("dialog button", "Done")
+    for question in ("Hello! What can you do?", "What is 12 * (3 + 4)?", "Thank you!"):
+        ask(tab, question)
+        tab.wait("!document.querySelector('#send').hidden")
+    tab.wait("document.querySelectorAll('#engine .requests li.over').length >= 3")
+    Path(folder, "page-light.png").write_bytes(tab.shot())
+    tab.show(1280, 860, dark=True)
+    Path(folder, "page-dark.png").write_bytes(tab.shot())
