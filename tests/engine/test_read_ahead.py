@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
+from langchain_gemma_jax.engine.loop.admission import WORTH_WAITING
 from langchain_gemma_jax.errors import CancelledRequestError
 from tests.engine.tiny import BATCH, LADDERS, settle, text
 from tests.waiting import until
@@ -58,7 +59,9 @@ def test_who_asks_while_it_is_read_waits_for_it_and_does_not_read_it_twice(engin
         ahead = engine.submit(served, known, ONE, ahead=True)
         done = engine.submit(served, [*known, *text(rng, 3)], greedy(3)).result()
         ahead.result()
-        assert engine.report().prefilled_tokens - before <= 110, "neither reads all of it again"
+        read = engine.report().prefilled_tokens - before
+        # Who asks when little of it is left to read does not wait for that.
+        assert read < len(known) + 3 + WORTH_WAITING, "neither reads all of it again"
         assert done.prompt_tokens == 103
 
 
