@@ -2,9 +2,10 @@
 
     python -m langchain_gemma_jax.scale.ray_hosts model=google/gemma-4-31b-it hosts=2 gpus=8
 
-Ray finds the machines, sets their devices aside, and starts all of the group anew when one of its processes ends. The
-processes speak the package's own protocol (``scale/hosts``), as under a LeaderWorkerSet: each actor runs ``gemma-jax
-serve`` in a process of its own, so that the end of one never takes a worker of Ray's along.
+Ray finds the machines and sets their devices aside. When a process ends or a machine is lost, the whole group begins
+anew, after a pause that grows while it keeps failing. The processes speak the package's own protocol (``scale/hosts``),
+as under a LeaderWorkerSet: each actor runs ``gemma-jax serve`` in a process of its own, so that the end of one never
+takes a worker of Ray's along. A process whose actor is gone ends by itself, as it loses the rest of its group.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from langchain_gemma_jax.scale.plan import read_arguments
 
 PLACED = 600.0  # seconds that Ray may take to find the machines
 LOOK_SECONDS = 1.0  # between two looks at the processes
+LONGEST_PAUSE = 60.0  # seconds before a group that keeps failing begins anew
+LASTED = 300.0  # seconds behind which a failure is a new one
+LOST = "lost"  # instead of a status: the actor is gone, perhaps with its machine
 END_SECONDS = 60.0  # that a group may take to end
 STRATEGIES = ("STRICT_SPREAD", "SPREAD", "PACK", "STRICT_PACK")
 _TOLD = 2000  # characters of a log
@@ -177,13 +181,31 @@ class RayHosts:
         self.started = 0  # times that the group was started
 
     def begin(self, environment: Mapping[str, str]) -> None:
-        """Start all processes: for the first time, or anew."""
-        import ray
+        """Start all processes: for the first time, or anew.
 
-        self.leader = ray.get(self._actors[0].address.remote())
-        key = secrets.token_bytes(32)
-        ray.get([actor.start.remote(self.leader, key, environment) for actor in self._actors])
-        self.started += 1
+        Raises:
+            HostLostError: not all of Ray's actors were there in time.
+        """
+        import ray
+        from ray.exceptions import RayActorError
+
+        until = time.monotonic() + PLACED
+        while True:
+            try:
+                self.leader = ray.get(self._actors[0].address.remote())
+                key = secrets.token_bytes(32)
+                ray.get([actor.start.remote(self.leader, key, environment) for actor in self._actors])
+            except RayActorError as error:  # Ray is looking for another machine
+                if time.monotonic() > until:
+                    raise HostLostError(
+                        f"Ray did not find another place for a host of the group within {PLACED:g} s. "
+                        "`ray status` shows what there is."
+                    ) from error
+                self._end(now=True)
+                time.sleep(LOOK_SECONDS)
+            else:
+                self.started += 1
+                return
 
     @property
     def server(self) -> str:
@@ -191,30 +213,35 @@ class RayHosts:
         host = self.leader.rpartition(":")[0] if self.plan.api_key_file else "127.0.0.1"
         return f"http://{host}:{self.plan.port}"
 
-    def statuses(self) -> list[int | None]:
-        """Return what each process ended with; None: it runs."""
-        import ray
-
-        found: list[int | None] = ray.get([actor.status.remote() for actor in self._actors])
-        return found
+    def statuses(self) -> list[int | str | None]:
+        """Return what each process ended with. None: it runs. ``LOST``: its actor is gone."""
+        return self._each("status")
 
     def said(self) -> list[str]:
         """Return the end of what each process wrote."""
-        import ray
-
-        found: list[str] = ray.get([actor.said.remote() for actor in self._actors])
-        return found
+        return self._each("said")
 
     def keep(self, environment: Mapping[str, str], go_on: Callable[[], bool] = lambda: True) -> None:
-        """Keep the group running: when one process has ended, all are ended, and started anew."""
+        """Keep the group running: when one process has ended or is lost, all are ended, and started anew."""
+        pause, began = LOOK_SECONDS, time.monotonic()
         while go_on():
-            if any(status is not None for status in self.statuses()):
-                sys.stderr.write(f"gemma-jax: a host of the group has ended: {self.statuses()}; all begin anew\n")
+            found = self.statuses()
+            if any(status is not None for status in found):
+                said = [text for status, text in zip(found, self.said(), strict=True) if status not in {None, LOST}]
+                if time.monotonic() - began > LASTED:
+                    pause = LOOK_SECONDS
+                sys.stderr.write(
+                    f"gemma-jax: a host of the group has ended ({found}); all begin anew in {pause:g} s. "
+                    f"It wrote last:\n{''.join(said)}\n"
+                )
                 self._end(now=True)
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
                 self.begin(environment)
+                began = time.monotonic()
             time.sleep(LOOK_SECONDS)
 
-    def close(self) -> list[int | None]:
+    def close(self) -> list[int | str | None]:
         """End the group, the leader first, which lets open answers finish; return what each process ended with."""
         import ray
 
@@ -224,10 +251,20 @@ class RayHosts:
         ray.util.remove_placement_group(self._placement)
         return ended
 
-    def _end(self, *, now: bool) -> list[int | None]:
-        import ray
+    def _end(self, *, now: bool) -> list[int | str | None]:
+        return self._each("end", now=now)
 
-        found: list[int | None] = ray.get([actor.end.remote(now=now) for actor in self._actors])
+    def _each(self, method: str, **given: object) -> list[Any]:
+        """Ask all actors at once, and return their answers; ``LOST`` for one that is gone."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        found: list[Any] = []
+        for answer in [getattr(actor, method).remote(**given) for actor in self._actors]:
+            try:
+                found.append(ray.get(answer))
+            except RayActorError:
+                found.append(LOST)
         return found
 
 
@@ -263,6 +300,7 @@ def ray_hosts(plan: HostsPlan, environment: Mapping[str, str] | None = None) -> 
         actor.options(
             num_cpus=plan.bundle.get("CPU", 0),
             num_gpus=plan.gpus,
+            max_restarts=-1,  # on another machine, when Ray has found one
             resources={"TPU": plan.tpus} if plan.tpus else {},
             scheduling_strategy=PlacementGroupSchedulingStrategy(placement, placement_group_bundle_index=number),
         ).remote(plan, number)

@@ -14,7 +14,7 @@ import pytest
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.cli.command import parser
 from langchain_gemma_jax.cli.serving.group_options import group_of
-from langchain_gemma_jax.errors import InputError, InstallationError
+from langchain_gemma_jax.errors import HostLostError, InputError, InstallationError
 from langchain_gemma_jax.scale import ray_hosts as module
 from langchain_gemma_jax.scale.ray_hosts import HostProcess, HostsPlan, RayHosts, free_pair, main, ray_hosts
 
@@ -80,50 +80,101 @@ def subprocess_with_input(*arguments: object, **options: object) -> subprocess.P
 POPEN = subprocess.Popen
 
 
+class ActorGoneError(Exception):
+    """Stands for Ray's own."""
+
+
 class Actor:
     """What an actor of Ray's is like, here."""
 
     def __init__(self, plan: HostsPlan, number: int) -> None:
         self.ended: list[int | None] = [None]
         self.calls: list[str] = []
+        self.gone = 0  # calls that find it gone
         for name in ("address", "start", "status", "end", "said", "number"):
             setattr(self, name, SimpleNamespace(remote=lambda *a, _name=name, **k: self.asked(_name)))
 
     def asked(self, name: str) -> object:
         self.calls.append(name)
+        if self.gone:
+            self.gone -= 1
+            return ActorGoneError()
         if name == "status":
             return self.ended[-1]
         if name == "start":
             self.ended.append(None)
         if name == "end":
             self.ended.append(0)
-        return "10.0.0.1:8476" if name == "address" else 0
+        return "10.0.0.1:8476" if name == "address" else "Out of disk." if name == "said" else 0
 
 
-def test_when_one_has_ended_all_are_ended_and_begin_anew_with_another_key(monkeypatch):
-    keys: list[bytes] = []
+def taken(found: object) -> object:
+    for each in found if isinstance(found, list) else [found]:
+        if isinstance(each, ActorGoneError):
+            raise each
+    return found
+
+
+@pytest.fixture
+def group(monkeypatch):
     ray = SimpleNamespace(
-        get=lambda found: found,
+        get=taken,
         kill=lambda actor: None,
         util=SimpleNamespace(remove_placement_group=lambda placement: None),
+        exceptions=SimpleNamespace(RayActorError=ActorGoneError),
     )
     monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setattr(module.time, "sleep", lambda _: None)
-    monkeypatch.setattr(module.secrets, "token_bytes", lambda count: keys.append(os.urandom(count)) or keys[-1])
+    monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
     plan = HostsPlan(port=8123)
-    actors = [Actor(plan, number) for number in range(2)]
-    group = RayHosts(plan, actors, None)
+    group = RayHosts(plan, [Actor(plan, number) for number in range(2)], None)
+    group.keys, group.pauses = [], []
+    monkeypatch.setattr(module.time, "sleep", group.pauses.append)
+    make = os.urandom
+    monkeypatch.setattr(module.secrets, "token_bytes", lambda count: group.keys.append(make(count)) or group.keys[-1])
     group.begin({})
+    return group
+
+
+def looks(count: int):
+    return iter([True] * count + [False]).__next__
+
+
+def test_when_one_has_ended_all_are_ended_and_begin_anew_with_another_key(group, capsys):
     assert (group.server, group.started) == ("http://127.0.0.1:8123", 1)
-    looks = iter([True, True, True, False])
-    actors[1].ended.append(-9)  # the follower was killed
-    group.keep({}, lambda: next(looks))
+    group._actors[1].ended.append(-9)  # the follower was killed
+    group.keep({}, looks(3))
     assert group.started == 2
-    assert len(set(keys)) == 2
-    for actor in actors:
+    assert len(set(group.keys)) == 2
+    for actor in group._actors:
         assert actor.calls.count("end") == 1
         assert actor.calls.count("start") == 2
+    assert "[None, -9]" in (said := capsys.readouterr().err)
+    assert "Out of disk." in said
     assert group.close() == [0, 0]
+
+
+def test_a_group_that_keeps_failing_begins_anew_less_and_less_often(group):
+    for actor in group._actors:
+        actor.asked = lambda name, actor=actor: 1 if name == "status" else Actor.asked(actor, name)
+    group.keep({}, looks(9))
+    assert [each for index, each in enumerate(group.pauses) if index % 2 == 0] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_a_lost_machine_is_waited_for_and_its_group_ends_whole(group):
+    group._actors[1].gone = 6  # its status, its words, two starts and what ends them
+    group.keep({}, looks(3))
+    assert group.started == 2
+    assert len(set(group.keys)) == len(group.keys) == 4, "none that a host of another beginning has"
+    assert group._actors[0].calls.count("end") == 3, "what had begun without the other one was ended"
+    group._actors[0].gone = 1
+    assert group.close() == ["lost", 0]
+
+
+def test_a_machine_that_never_comes_back_is_an_error(group, monkeypatch):
+    monkeypatch.setattr(module, "PLACED", -1.0)
+    group._actors[0].gone = 9
+    with pytest.raises(HostLostError, match="did not find another place for a host"):
+        group.begin({})
 
 
 def test_without_ray_it_says_how_to_have_it(monkeypatch):
