@@ -3,7 +3,7 @@
     python -m tests.scale.ray_group
 
 It prints the server's address when the group is ready, and again after "kill", which kills the follower, so that both
-begin anew. "end" ends it, and what the processes ended with is printed.
+begin anew. "lose" kills the follower's actor as well. "end" ends it, and what the processes ended with is printed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ def main() -> None:
     with ray_hosts(plan, ENVIRONMENT) as group:
         ready(group)
         for line in sys.stdin:
-            if line != "kill\n":
+            if line == "end\n":
                 break
             (_, follower) = ray.get([actor.number.remote() for actor in group._actors])
+            if line == "lose\n":
+                ray.kill(group._actors[1], no_restart=False)
             os.kill(follower, signal.SIGKILL)
-            group.keep(ENVIRONMENT, lambda: group.started == 1)
+            before = group.started
+            group.keep(ENVIRONMENT, lambda: group.started == before)  # noqa: B023  it ends in this round
             ready(group)
         say(f"ended {group.close()}")
     ray.shutdown()
