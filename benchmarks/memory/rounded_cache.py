@@ -216,13 +216,13 @@ def needles(model: Model, tokens: int) -> tuple[int, int]:
     for depth in range(DEPTHS):
         digits = str(random.Random(depth).randrange(10**9, 10**10))
         at = depth * tokens // DEPTHS
+        said = "The secret number is "  # a base model goes on with what was said before, rather than answer a question
         prompt = [
             model.tokenizer.bos_id,
-            *encode("<start_of_turn>user\nRead this text.\n"),
             *words[:at],
-            *encode(f"\nThe secret number is {digits}.\n"),
+            *encode(f"\n\n{said}{digits}.\n\n"),
             *words[at:tokens],
-            *encode("\nWhat is the secret number? Answer with the number alone.<end_of_turn>\n<start_of_turn>model\n"),
+            *encode(f"\n\nAs was said above: {said[:-1]}"),
         ]
         for index, each in enumerate(served):
             answer = running.submit(each, prompt, Sampling(temperature=0.0, max_tokens=24), scope=str(depth)).result()
