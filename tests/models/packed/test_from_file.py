@@ -122,6 +122,18 @@ def test_older_files_have_the_experts_gates_apart(tmp_path):
     assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [1], experts_apart=True) == 0
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["gemma, untied", "gemma4, experts"])
+@pytest.mark.parametrize("forms", [DEFAULT, BY_KERNELS], ids=["XLA", "kernels"])
+def test_factors_of_matrices_and_of_experts(tmp_path, name, forms):
+    kinds = itertools.cycle(["NVFP4", "NVFP4", "NVFP4", "BF16", "F32"])  # never several in a row alike, nor all unlike
+    assert compare(tmp_path, CONFIGS[name], lambda _: lambda _: next(kinds), [3], forms, factors=True) == 0
+    assert (
+        compare(tmp_path, CONFIGS[name], lambda _: of_one_kind("NVFP4"), [4], forms, factors=True, experts_apart=True)
+        == 0
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("forms", FORMS, ids=lambda forms: forms.one_row)
 def test_every_form_of_the_product_gives_the_same_scores(tmp_path, forms):
