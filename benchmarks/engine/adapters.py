@@ -113,8 +113,8 @@ def report(found: Mapping[str, Mapping[int, Sequence[float]]], rank: int, others
             )
     rounds = max(len(steps[0]) for steps in found.values())
     head = (
-        f"{of['processor']}, {of['cores']} cores; rank {rank}, all projections; medians of {rounds} rounds. Others used "
-        f"{busy} cores meanwhile."
+        f"{of['processor']}, {of['cores']} cores; rank {rank}, all projections; medians of {rounds} rounds. Others "
+        f"used {busy} cores meanwhile."
     )
     return "\n".join((f"{head} {note}".rstrip(), "", *table))
 
