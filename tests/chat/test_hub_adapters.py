@@ -22,18 +22,21 @@ def hub(tmp_path, monkeypatch):
 
 def test_an_adapter_by_its_id_on_the_hub(chat_of, folder_of, hub, tmp_path):
     config = engine().load(str(folder_of("gemma4"))).model.config
-    pairs, base = random_pairs(config, 3, size=0.5), chat_of("gemma4")
+    pairs, model = random_pairs(config, 3), chat_of("gemma4", logprobs=True)
+
+    def scores(**how):
+        return [each["logprob"] for each in model.invoke("Hi", **how).response_metadata["logprobs"]["content"]]
+
     folder = peft_folder(tmp_path / "lora", pairs)
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    hub.add("org/lora", files)
+    hub.add("org/lora", {path.name: path.read_bytes() for path in folder.iterdir()})
     hub.add("org/lora-gguf", {"lora.gguf": gguf_file(tmp_path / "x.gguf", pairs, 8.0, "gemma4").read_bytes()})
-    wanted = chat_of("gemma4", adapter=folder).invoke("Hi").content
-    assert wanted != base.invoke("Hi").content
+    wanted = pytest.approx(scores(adapter=folder))
+    assert wanted != scores()
     for name in ("org/lora", "org/lora-gguf", "org/lora-gguf:lora.gguf"):
-        assert base.invoke("Hi", adapter=name).content == wanted, name
+        assert scores(adapter=name) == wanted, name
     assert "org/lora" in next(each.adapters for each in engine().models() if each.adapters)
     hub.forget_requests()
-    assert base.invoke("Hi", adapter="org/lora").content == wanted
+    assert scores(adapter="org/lora") == wanted
     assert hub.seen == [], "the Hub is asked once"
 
 

@@ -26,7 +26,8 @@ class Scaled(Packed):
     factors: Any  # [..., out] float32: outputs of several stored matrices may be one matrix here
 
     def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
-        return self.blocks.product(x, plan, real) * self.factors
+        out = self.blocks.product(x, plan, real)
+        return out * self.factors.reshape(*[1] * (out.ndim - 1), -1)
 
     def rows(self, ids: jax.Array) -> jax.Array:
         return self.blocks.rows(ids) * self.factors[ids][..., None]

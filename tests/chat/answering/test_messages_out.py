@@ -86,7 +86,7 @@ def test_a_call_without_its_opener_is_a_call_of_a_tool_that_there_is(answer, at_
         "description": "Ring.",
         "parameters": {"type": "object", "properties": {"how": {}, "times": {}}},
     }
-    model, engine = scripted(*[answer] * 4, "Done.<turn|>", at_once=at_once, thinking=True)
+    model, engine = scripted(*[answer] * 4, "Done.<turn|>", at_once=at_once)
     bound = model.bind_tools([ring])
     whole, chunks = bound.invoke("Go"), streamed(bound)
     for message in (whole, chunks):

@@ -28,7 +28,13 @@ def test_a_tensor_that_nobody_knows_or_that_is_missing(tmp_path):
 def test_a_factor_is_one_number_of_a_matrix_that_is_there(tmp_path, name, value, error):
     path = file_of(tmp_path / "x.gguf", kind="NVFP4", change=lambda writer: writer.add_tensor(name, value))
     with pytest.raises(TensorMismatchError, match=error):
-        open_gguf(path).checkpoint.storage("float32", DEFAULT)
+        storage_of(path)
+
+
+def storage_of(path):
+    checkpoint = open_gguf(path).checkpoint
+    with checkpoint.tensors:
+        return checkpoint.storage("float32", DEFAULT)
 
 
 def test_images_beside_a_text_model_are_passed_over(tmp_path):

@@ -29,7 +29,7 @@ FAST = ("gemma, untied", "gemma3")
 FORMS = [BlockForms(form, form, form) for form in BlockForm]
 
 
-@functools.cache  # the dense twin's is that of every format
+@functools.lru_cache(maxsize=2)  # the dense twin's is that of every format; a process has room for so many programs
 def scores_of(recipe, config):
     """A compiled program: the scores of a chunk's tokens, and of one token more."""
 
