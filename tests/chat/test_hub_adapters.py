@@ -30,7 +30,7 @@ def test_an_adapter_by_its_id_on_the_hub(chat_of, folder_of, hub, tmp_path):
     folder = peft_folder(tmp_path / "lora", pairs)
     hub.add("org/lora", {path.name: path.read_bytes() for path in folder.iterdir()})
     hub.add("org/lora-gguf", {"lora.gguf": gguf_file(tmp_path / "x.gguf", pairs, 8.0, "gemma4").read_bytes()})
-    wanted = pytest.approx(scores(adapter=folder))
+    wanted = pytest.approx(scores(adapter=folder), abs=1e-4)  # it has another slot
     assert wanted != scores()
     for name in ("org/lora", "org/lora-gguf", "org/lora-gguf:lora.gguf"):
         assert scores(adapter=name) == wanted, name

@@ -1,7 +1,7 @@
 """A real Gemma as llama.cpp requantises it, in every mixture: it opens, stays packed, and gives llama.cpp's answers.
 
-Packed, llama.cpp rounds activations, which moves its loss by up to 0.8 %. So losses and answers are compared with those
-of the same numbers in float32; the packed loss is shown beside them.
+Packed, llama.cpp rounds activations, which moves its loss by up to 0.9 %. So answers, and the loss without rounding, are
+compared with those of the same numbers in float32. With rounding the loss is at most 0.5 % above llama.cpp's.
 """
 
 from __future__ import annotations
@@ -88,4 +88,5 @@ def test_a_mixture_of_llama_cpps(name, asked):
     )
     assert resident < 1.05 * stored
     assert loss == pytest.approx(theirs["dense"], rel=2e-4)
+    assert rounded < 1.005 * theirs["packed"]
     assert all(tie < TIE for tie in ties)
