@@ -1,7 +1,7 @@
 """A real Gemma as llama.cpp requantises it, in every mixture: it opens, stays packed, and gives llama.cpp's answers.
 
-Packed, llama.cpp rounds activations, which moves its loss by up to 0.9 %. So answers, and the loss without rounding, are
-compared with those of the same numbers in float32. With rounding the loss is at most 0.5 % above llama.cpp's.
+Packed, llama.cpp rounds activations, which moves its loss by up to 0.9 %. So answers, and the loss without rounding,
+are compared with those of the same numbers in float32. With rounding the loss is at most 0.5 % above llama.cpp's.
 """
 
 from __future__ import annotations
