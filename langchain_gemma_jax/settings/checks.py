@@ -33,12 +33,12 @@ def model_place(name: str, value: object) -> str:
     return value
 
 
-def folder_or_file(name: str, value: object) -> str:
-    """Check a place on this machine."""
+def adapter_place(name: str, value: object) -> str:
+    """Check the place of an adapter."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str) or not value.strip():
-        raise _error(name, "a folder or a file", value)
+        raise _error(name, "a folder, a GGUF file or an id on the Hub", value)
     return value
 
 

@@ -84,9 +84,10 @@ class TextSettings(ModelSettings):
     ] = None
     """A drafter for a Gemma 4, a folder or an id on the Hub; "off": none. None: the one beside the model, if any."""
     adapter: Annotated[
-        str | None, Setting(checks.folder_or_file, elsewhere=("lora", "lora_path", "lora_request"), owned=True)
+        str | None, Setting(checks.adapter_place, elsewhere=("lora", "lora_path", "lora_request"), owned=True)
     ] = None
-    """An adapter (LoRA) beside the weights: PEFT's folder, or a GGUF adapter. None: none. See docs/adapters.md."""
+    """An adapter (LoRA) beside the weights: PEFT's folder, a GGUF adapter, or an id on the Hub. None: none. See
+    docs/adapters.md."""
     max_context: Annotated[
         int | None,
         Setting(

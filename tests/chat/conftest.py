@@ -37,6 +37,7 @@ NOT_ON_THE_WIRE = {
     "test_event_reader.test_settings_are_checked_once": "the client and the server check, once each",
     "test_event_reader.test_an_admission_takes_one_plan": "one process is enough",
     "test_media_in.test_links_and_paths_only_where_they_are_allowed": "links are for a server's owner to allow",
+    "test_hub_adapters": "which adapters there are is for a server's owner",
     "test_walk": "the walk is through one process",
     "test_concurrency.test_the_event_loop_is_free_while_tokens_come": "the server's loop is in this process, too",
     "test_starting.test_the_event_loop_is_free_while_a_long_prompt_is_encoded": "the same",

@@ -41,9 +41,11 @@ from langchain_gemma_jax.models.seams.media_encoder import Sight
 from langchain_gemma_jax.models.seams.placement import Placement, SingleDevice
 from langchain_gemma_jax.models.seams.weights import map_specs
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
+from tests import family_folder
 from tests.engine.faults_support import Fault, injected, resource_exhausted
 from tests.engine.seeing import ColdSight, picture, seeing, spans_of
 from tests.engine.tiny import CONFIGS, CONTEXT, Cold, settle, text
+from tests.parity.media_models import NEW_TOKENS
 from tests.seeing_gemma import add_sight
 
 LADDERS = Ladders(chunks=(16,), capacities=(64, CONTEXT), rows=(1, 2), draft=4)
@@ -57,9 +59,12 @@ def main(
     *,
     warm: bool = False,
     shown: Sequence[Sequence[Any]] = (),
+    family: Sequence[Sequence[Any]] = (),
 ) -> dict[str, object]:
     """Have the conversations."""
     jax.config.update("jax_transfer_guard", "disallow")
+    if family:
+        return {f"{name} on {count}": of_the_family(folder, name, count) for name, count in family}
     if shown:
         return {
             f"{name} on {count}, {sight}": with_pictures(folder, name, count, sight) for name, count, sight in shown
@@ -266,6 +271,37 @@ def with_pictures(folder: str, name: str, count: int, sight: str) -> dict[str, o
     alone.close()
     divided.close()
     del alone, divided, kept  # soft tokens that are kept are a view of what a simulated device shares with the host
+    found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
+    return found
+
+
+def of_the_family(folder: str, name: str, count: int) -> dict[str, object]:
+    """Ask one of ``FAMILY`` on some devices about its picture: cold, again, and with the beginning of its answer."""
+    place, before = Path(folder, f"{name} on {count}"), on_each()
+    place.mkdir()
+    family_folder.write(place, name)
+    engine = Engine(Settings(ladders=LADDERS, guards="raise"))
+    served = engine.load(str(place), dtype="float32", devices=count)
+    prompt = family_folder.spans(served.model, name)
+    theirs = family_folder.golden(name)["tokens"][-NEW_TOKENS:].tolist()
+    asked, begun = Sampling(max_tokens=NEW_TOKENS, ignore_eos=True), TokenSpan(tuple(theirs[:20]))
+    cold, again, longer = (
+        engine.submit(served, Prompt(tuple(spans)), asked).result() for spans in (prompt, prompt, [*prompt, begun])
+    )
+    runner = engine._owner.models.runners[served]
+    found = {
+        "said": [
+            list(cold.ids) == theirs,
+            list(again.ids) == theirs,
+            list(longer.ids)[: NEW_TOKENS - 20] == theirs[20:],
+        ],
+        "reused": longer.reused_tokens == len(Prompt(tuple(prompt))) + 19,
+        "devices": len(served.model.placement.devices),
+        "within the bound": runner.device.seen <= runner.device.bound,
+    }
+    if not engine.close(60):
+        raise AssertionError("the engine did not close")
+    del runner, served, prompt
     found["left"] = [now - then for now, then in zip(on_each(), before, strict=True)]
     return found
 

@@ -113,6 +113,21 @@ def test_a_model_that_sees_sees_on_several_devices_what_it_sees_on_one(tiny_fold
         assert seen["left"] == [0] * 8, name
 
 
+PREFIXES = [["paligemma-1", 4], ["paligemma-2-odd", 2]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", [[["paligemma-2", 4]], pytest.param(PREFIXES, marks=pytest.mark.slow)])
+def test_a_picture_and_its_words_see_each_other_on_several_devices(tiny_folder, tmp_path, family):
+    settings = {"GEMMA_JAX_COMPILE_CACHE": "off", "GEMMA_JAX_CACHE_DIR": str(tiny_folder / "measured")}
+    for name, seen in start(SCRIPT, {"folder": str(tmp_path), "family": family}, **settings).items():
+        assert seen["said"] == [True] * 3, name  # as transformers does
+        assert seen["reused"], name
+        assert name.endswith(f" on {seen['devices']}")
+        assert seen["within the bound"], name
+        assert seen["left"] == [0] * 8, name
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("replicas", "devices"), [(3, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_each_conversation_stays_with_one_replica_and_new_ones_are_spread(tiny_folder, replicas, devices):

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.files.real_files import FILE, array_at, dense_folder
+from benchmarks.running.contenders import ENVIRONMENTS
 from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.recipes import choose_recipe
@@ -35,7 +36,7 @@ def dequantised(model: Model) -> Model:
 
 def asked_of(reference: str, where: Path, asked: object, script: str | None = None):
     """What a reference library answers, in an environment of its own. None: there is no such environment."""
-    python = ROOT / ".envs" / reference / "bin" / "python"
+    python = ENVIRONMENTS / reference / "bin" / "python"
     if not python.exists():
         return None
     script = ROOT / "tests" / "real" / f"reference_{script or reference}.py"

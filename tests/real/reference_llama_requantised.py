@@ -17,6 +17,12 @@ import numpy as np
 
 asked, folder = json.load(sys.stdin), Path(sys.argv[1])
 
+TYPES = {
+    name.removeprefix("LLAMA_FTYPE_").partition("_")[2]: getattr(llama_cpp, name)
+    for name in dir(llama_cpp)
+    if name.startswith(("LLAMA_FTYPE_ALL_", "LLAMA_FTYPE_MOSTLY_"))
+}
+
 
 def requantised(source: Path, name: str) -> Path:
     """The file in a quantisation, made once. All inputs of a matrix count as equally important."""
@@ -24,7 +30,7 @@ def requantised(source: Path, name: str) -> Path:
     if path.exists():
         return path
     params = llama_cpp.llama_model_quantize_default_params()
-    params.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_{'ALL' if name == 'F32' else 'MOSTLY'}_{name}")
+    params.ftype = TYPES[name]
     params.allow_requantize = True
     matrices = [tensor for tensor in gguf.GGUFReader(source).tensors if len(tensor.shape) > 1]
     inputs = [int(tensor.shape[0]) for tensor in matrices]
@@ -86,4 +92,10 @@ def said(path: Path) -> dict[str, object]:
 
 
 folder.mkdir(parents=True, exist_ok=True)
-json.dump({name: said(requantised(Path(asked["file"]), name)) for name in asked["names"]}, sys.stdout)
+source = Path(asked["file"])
+found = {
+    "types": [*TYPES],
+    "files": {name: said(requantised(source, name)) for name in asked["names"]},
+    "made": [str(requantised(source, name)) for name in asked["made"]],
+}
+json.dump(found, sys.stdout)

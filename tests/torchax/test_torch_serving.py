@@ -16,6 +16,7 @@ from langchain_gemma_jax import Ladders
 from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.engine.base.settings import Settings
+from langchain_gemma_jax.engine.drafting.row_costs import RowCosts
 from langchain_gemma_jax.models.loading.load import load
 from tests.engine.fresh_process import answer, start
 from tests.tiny_gemma import tiny_gemma
@@ -56,7 +57,9 @@ def test_a_hundred_conversations_that_go_on_are_those_that_begin_anew(family, tm
         engine.close(60)
 
 
-def test_drafts_are_taken_and_change_nothing(tmp_path):
+def test_drafts_are_taken_and_change_nothing(tmp_path, monkeypatch):
+    # What a check costs is measured, and on a machine that is busy meanwhile it may look too dear. Here it is a guess.
+    monkeypatch.setattr(RowCosts, "note", lambda *_: None)
     module = save_model(tmp_path, "qwen 3")
     for name, parameter in module.named_parameters():
         if name.endswith(("o_proj.weight", "down_proj.weight")):

@@ -52,7 +52,7 @@ def submit(
 
     if options.adapter is not None:
         whole = prompt if isinstance(prompt, Prompt) else Prompt.of_tokens(prompt)
-        prompt = whole.under(engine().adapter(served, options.adapter))
+        prompt = whole.under(engine().adapter(served, options.adapter, token=options.how_to_load.token))
     generation = engine().submit(
         served,
         prompt,

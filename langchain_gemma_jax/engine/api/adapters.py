@@ -13,9 +13,10 @@ from langchain_gemma_jax.engine.residency.known_models import KnownModel
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.errors import InputError, UnsupportedModelError
 from langchain_gemma_jax.models.adapters.adapter import Adapter, Base
-from langchain_gemma_jax.models.adapters.open_adapter import adapter_place, open_adapter
+from langchain_gemma_jax.models.adapters.open_adapter import AdapterFiles, find_adapter, open_adapter
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.loading.model import Model
+from langchain_gemma_jax.stopping import current
 
 MOST_BYTES = 2**30
 """Bytes of a model's adapters that are kept in host memory, beside those of running requests."""
@@ -28,26 +29,29 @@ class ReadAdapters:
         """``known`` returns what is known of a model, or raises the error of who may not ask for it."""
         self._known, self._most_bytes = known, most_bytes
         self._kept: WeakKeyDictionary[Served, OrderedDict[Path, tuple[Unchanged, Adapter]]] = WeakKeyDictionary()
+        self._fetched: dict[str, AdapterFiles] = {}  # by the id on the Hub: asked for once in a process
         self._lock = threading.RLock()  # a signal handler may come a second time
 
-    def of(self, served: Served, source: str | os.PathLike[str]) -> Adapter:
-        """Return an adapter for a model, read unless it was: PEFT's folder, or a GGUF adapter. Prompts take it.
+    def of(self, served: Served, source: str | os.PathLike[str], *, token: str | None = None) -> Adapter:
+        """Return an adapter for a model, read unless it was: a PEFT folder, a GGUF file, or an id on the Hub.
 
             engine().submit(served, Prompt.of_tokens(ids).under(engine().adapter(served, "my-lora")))
 
         Raises:
             UnsupportedModelError: the model takes none, or the adapter asks for something that is not applied here.
             UnknownModelError: there is none. CheckpointError, ConfigError: its files cannot be used with this model.
+            HubError: it could not be downloaded.
         """
         base = base_of(self._known(served).served.model)
-        place = adapter_place(source).resolve()
+        found = self._files(source, token)
+        place = found.path
         files = Unchanged.now(place)
         with self._lock:
             known = self._kept.setdefault(served, OrderedDict())
-            if (found := known.get(place)) is not None and found[0] == files:
+            if (kept := known.get(place)) is not None and kept[0] == files:
                 known.move_to_end(place)
-                return found[1]
-        adapter = open_adapter(place, base)
+                return kept[1]
+        adapter = open_adapter(found, base)
         files.check()
         with self._lock:
             same = (each for _, each in known.values() if each.digest == adapter.digest and each.name == adapter.name)
@@ -62,6 +66,17 @@ class ReadAdapters:
         """Drop all of them."""
         with self._lock:
             self._kept.clear()
+            self._fetched.clear()
+
+    def _files(self, source: str | os.PathLike[str], token: str | None) -> AdapterFiles:
+        """Return an adapter's files. The Hub is asked again only if a copy that was fetched is gone."""
+        if isinstance(source, str) and (known := self._fetched.get(source)) is not None and known.path.exists():
+            return known
+        found = find_adapter(source, token=token, stop=current())
+        if found.name is not None:
+            with self._lock:
+                self._fetched[found.name] = found
+        return found
 
 
 def base_of(model: Model) -> Base:

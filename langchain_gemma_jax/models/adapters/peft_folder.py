@@ -10,12 +10,11 @@ import numpy as np
 from langchain_gemma_jax.errors import CheckpointNotFoundError, UnsafeCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.adapters.adapter import Adapter, Base, Float32s, LowRank, Place, made, paired
 from langchain_gemma_jax.models.adapters.peft_config import peft_config
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER as CONFIG
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER_WEIGHTS as WEIGHTS
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsFile
 from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
-
-CONFIG = "adapter_config.json"
-WEIGHTS = "adapter_model.safetensors"
 
 _PROJECTIONS = "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj"
 _NAME = re.compile(

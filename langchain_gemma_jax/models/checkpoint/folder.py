@@ -26,7 +26,7 @@ from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.tensor_source import TensorSource
 
 CONFIG = "config.json"
-ADAPTER = "adapter_config.json"
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BESIDE_A_MODEL = (
     "Give its base as the model and the folder as adapter=..., or merge it into its base (merge_and_unload)."
 )

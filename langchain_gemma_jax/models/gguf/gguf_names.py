@@ -12,7 +12,9 @@ from langchain_gemma_jax.models.checkpoint.hf_names import names_of
 from langchain_gemma_jax.models.configuration.abstract import TEXT_MATRIX, ArraySpec, Path, abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gguf.gguf_config import DENSE
+from langchain_gemma_jax.models.gguf.gguf_source import FACTOR
 from langchain_gemma_jax.models.seams.tensor_source import Naming, Part, as_number
+from langchain_gemma_jax.models.seams.weights import is_matrix
 
 # Ours → theirs, where one stored tensor is the whole array.
 _OF_MODEL: Mapping[str, str] = {
@@ -100,7 +102,11 @@ def gguf_naming(config: ModelConfig, names: Collection[str], location: str) -> N
         TensorMismatchError: a tensor has no place in the configuration.
     """
     naming = GgufNaming(any(name.endswith(".ffn_gate_exps.weight") for name in names))
-    unused = set(names) - {part.name for path in _specs(config) for part in naming(config, path)}
+    specs = _specs(config)
+    parts = [part for path, spec in specs.items() if is_matrix(spec) for part in naming(config, path)]
+    # An input's scale is for processors that multiply in four bits. Elsewhere inputs are not rounded to them.
+    scales = {part.name.removesuffix(".weight") + end for part in parts for end in (FACTOR, ".input_scale")}
+    unused = set(names) - {part.name for path in specs for part in naming(config, path)} - scales
     unknown = sorted(filter(_is_unknown(config), unused))
     if unknown:
         raise TensorMismatchError(

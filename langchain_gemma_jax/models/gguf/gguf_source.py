@@ -27,6 +27,9 @@ _PLAIN: Mapping[str, np.dtype[np.generic]] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
 
+FACTOR = ".scale"
+"""The end of the name of a tensor by which the products of another one, that ends in ".weight", are multiplied."""
+
 
 @dataclass(frozen=True)
 class _Shard:
@@ -88,6 +91,16 @@ class GgufSource(BlockSource):
         for rows in self._pieces(name, math.prod(entry.shape[:-1]), blocks * entry.kind.nbytes):
             yield rows.reshape(-1, blocks, entry.kind.nbytes)
 
+    def factor_name(self, name: str) -> str | None:
+        factor = f"{name.removesuffix('.weight')}{FACTOR}"
+        return factor if name.endswith(".weight") and factor in self._where else None
+
+    def read_factors(self, name: str) -> Array:
+        factor = self.factor_name(name)
+        if factor is None:
+            raise KeyError(name)
+        return self.read(factor)
+
     def nbytes(self, name: str) -> int:
         entry = self.entry(name)
         return math.prod(entry.shape) // entry.kind.elements * entry.kind.nbytes
@@ -136,6 +149,14 @@ class _CutBlocks(CutTensors, BlockSource):
         shape, kind = self.shape(name), self._file.entry(self._cuts[name].name).kind
         for rows in self.pieces(name, math.prod(shape[:-1])):
             yield rows.reshape(-1, shape[-1] // kind.elements, kind.nbytes)
+
+    def factor_name(self, name: str) -> str | None:
+        return self._file.factor_name(self._cuts[name].name)
+
+    def read_factors(self, name: str) -> Array:
+        cut, shape = self._cuts[name], self.shape(name)
+        factors = self._file.read_factors(cut.name)
+        return factors[cut.begin : cut.end] if len(shape) > 2 and cut.axis == 0 else factors
 
 
 def open_source(path: Path) -> GgufSource:

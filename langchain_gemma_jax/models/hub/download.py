@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,7 +25,7 @@ from langchain_gemma_jax.errors import (
     UnsafeCheckpointError,
     UnsupportedModelError,
 )
-from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, BESIDE_A_MODEL, CONFIG, PICKLES
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, ADAPTER_WEIGHTS, BESIDE_A_MODEL, CONFIG, PICKLES
 from langchain_gemma_jax.models.checkpoint.gguf_file_names import choose, projectors, text_models
 from langchain_gemma_jax.models.checkpoint.safetensors import INDEX, SINGLE, open_safetensors
 from langchain_gemma_jax.models.checkpoint.sentence_transformers import LENGTH, MODULES, OF_MODULES, PROMPTS
@@ -62,6 +62,7 @@ def download(
     progress: bool | None = None,
     stop: Stop | None = None,
     file: str | None = None,
+    is_adapter: bool = False,
 ) -> Path:
     """Download a model's files unless they are in the local cache, and return their folder, or a GGUF file in it.
 
@@ -78,6 +79,7 @@ def download(
         progress: True to draw progress bars. When None, only if standard error is a terminal.
         stop: lets another thread end the download, also while the Hub sends nothing.
         file: the name of a GGUF file, or its quantisation, as in ``"Q8_0"``.
+        is_adapter: True for an adapter: PEFT's two files, or a GGUF file.
 
     Raises:
         InputError: the id, the revision or the token is malformed. No request was sent.
@@ -85,13 +87,13 @@ def download(
         GatedModelError: the licence has to be accepted first, or the token is missing or wrong.
         OfflineError: the Hub cannot be reached, and the cache holds no complete copy. If it does, that copy
             is returned, with a warning.
-        CheckpointNotFoundError: the repository holds no Gemma in a format that can be read.
+        CheckpointNotFoundError: the repository holds no Gemma, or no adapter, in a format that can be read.
         UnsafeCheckpointError: it holds the weights only as pickles.
         UnsupportedModelError: it holds only an adapter.
         CorruptCheckpointError: a file has another size than the Hub announced.
         HubError: there is not enough disk space, or the cache cannot be written.
     """
-    request = make_request(model_id, revision, token, file)
+    request = make_request(model_id, revision, token, file, is_adapter=is_adapter)
     with explained(request):
         if request.is_pinned and (folder := _cached(request, proven=True)):
             return folder
@@ -210,6 +212,8 @@ def _path_to_load(folder: Path, files: Files) -> Path:
 
 def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
     """Return the files to download from a repository: those at its top, one copy of the weights, no pickles."""
+    if request.is_adapter:
+        return _select_adapter(listed, request)
     model_id = request.model_id
     top = sorted(name for name in listed if "/" not in name)
     tensors = [name for name in top if name.endswith(".safetensors") and not name.startswith("adapter_model")]
@@ -226,19 +230,40 @@ def _select(listed: Mapping[str, int | None], request: HubRequest) -> Files:
         return {name: listed[name] for name in (*named, *of_modules)}
     if ADAPTER in top:
         raise UnsupportedModelError(f"{model_id}: expected a model, found an adapter (LoRA). {BESIDE_A_MODEL}")
-    shown = short(", ".join(sorted(listed)[:8])) if listed else "nothing"
-    pickles = ", ".join(sorted(name for name in listed if name.lower().endswith(PICKLES))[:4])
+    pickles = [name for name in listed if name.lower().endswith(PICKLES)]
     if pickles and not weights:
-        raise UnsafeCheckpointError(
-            model_id,
-            "weights as .safetensors at the top of the repository",
-            f"pickles: {pickles}",
-            "A pickle can run any code when it is opened, so it was not even downloaded. Look for a conversion of "
-            "the model, or for a revision that has safetensors.",
-        )
+        raise _only_pickles(model_id, "weights as .safetensors at the top of the repository", pickles, "model")
     raise CheckpointNotFoundError(
-        model_id, f"{CONFIG} and *.safetensors at the top of the repository", shown, "Is this a Gemma model?"
+        model_id, f"{CONFIG} and *.safetensors at the top of the repository", _shown(listed), "Is this a Gemma model?"
     )
+
+
+def _select_adapter(listed: Mapping[str, int | None], request: HubRequest) -> Files:
+    """Return the files to download of an adapter: PEFT's two files at the top of the repository, or a GGUF file."""
+    adapter_id, named = request.model_id, (ADAPTER, ADAPTER_WEIGHTS)
+    if request.file is None and all(name in listed for name in named):
+        return {name: listed[name] for name in named}
+    if request.file is not None or text_models(listed):
+        return {name: listed[name] for name in choose(listed, request.file, adapter_id)}
+    if pickles := [name for name in listed if name.startswith("adapter_model") and name.endswith(PICKLES)]:
+        raise _only_pickles(adapter_id, ADAPTER_WEIGHTS, pickles, "adapter")
+    advice = "Is this an adapter (LoRA)? A whole model is given as model=...."
+    expected = f"{ADAPTER} and {ADAPTER_WEIGHTS} at the top of the repository, or a GGUF file"
+    raise CheckpointNotFoundError(adapter_id, expected, _shown(listed), advice)
+
+
+def _only_pickles(model_id: str, expected: str, pickles: Sequence[str], kind: str) -> UnsafeCheckpointError:
+    return UnsafeCheckpointError(
+        model_id,
+        expected,
+        f"pickles: {', '.join(sorted(pickles)[:4])}",
+        "A pickle can run any code when it is opened, so it was not even downloaded. Look for a conversion of "
+        f"the {kind}, or for a revision that has safetensors.",
+    )
+
+
+def _shown(listed: Mapping[str, int | None]) -> str:
+    return short(", ".join(sorted(listed)[:8])) if listed else "nothing"
 
 
 def _check_space(request: HubRequest, names: list[str], total: int) -> None:
@@ -343,7 +368,7 @@ def _whole_copy(folder: Path, request: HubRequest) -> Path | None:
     to_load = _path_to_load(folder, files)
     if to_load != folder:
         return to_load if all((folder / name).is_file() for name in files) else None
-    return folder if _looks_whole(folder) else None
+    return folder if request.is_adapter or _looks_whole(folder) else None
 
 
 def _looks_whole(folder: Path) -> bool:

@@ -38,6 +38,7 @@ class HubRequest:
     offline: bool
     timeout: float  # seconds until an answer has to begin
     file: str | None = None  # the name of a GGUF file, or its quantisation
+    is_adapter: bool = False  # True: an adapter is wanted, and no model
 
     @property
     def site(self) -> str:
@@ -51,7 +52,9 @@ class HubRequest:
         return is_commit(self.revision)
 
 
-def make_request(model_id: object, revision: object, token: str | None, file: str | None = None) -> HubRequest:
+def make_request(
+    model_id: object, revision: object, token: str | None, file: str | None = None, *, is_adapter: bool = False
+) -> HubRequest:
     """Return a request, after a check of the arguments and the environment.
 
     Raises:
@@ -83,6 +86,7 @@ def make_request(model_id: object, revision: object, token: str | None, file: st
         offline=now.HF_HUB_OFFLINE,
         timeout=now.HF_HUB_ETAG_TIMEOUT,
         file=file,
+        is_adapter=is_adapter,
     )
 
 

@@ -15,14 +15,15 @@ from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, IN_GGUF
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix, Stacked
 from langchain_gemma_jax.models.packed.by_path import ByPath
+from langchain_gemma_jax.models.packed.scaled import Scaled, scaled_specs
 from langchain_gemma_jax.models.packed.splitting import split
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.checkpoint import Checkpoint
 from langchain_gemma_jax.models.seams.tensor_source import Array, Naming, Part, TensorSource
 from langchain_gemma_jax.models.seams.weights import is_matrix
 
-Run: TypeAlias = tuple[str, int]
-"""The block format of a run of a matrix' outputs, and the number of outputs in it."""
+Run: TypeAlias = tuple[str, int, bool]
+"""The block format of a run of a matrix' outputs, the number of outputs in it, and whether the file scales it."""
 
 _PLAIN = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
@@ -47,6 +48,14 @@ class BlockSource(TensorSource):
         share memory.
         """
 
+    def factor_name(self, name: str) -> str | None:  # noqa: ARG002  most formats have none
+        """Return the name of the tensor with a matrix' factor, or with those of a stack's matrices. None: no factor."""
+        return None
+
+    def read_factors(self, name: str) -> Array:
+        """Return the factors of the matrices in a tensor that has some."""
+        raise NotImplementedError(f"{type(self).__name__} has no factor of {name!r}")
+
 
 @dataclass(frozen=True)
 class AsInFile(ByPath[Run]):
@@ -60,9 +69,10 @@ class AsInFile(ByPath[Run]):
     def rounds_by_kernel(self) -> bool:
         return self.forms.rounds_by_kernel
 
-    def specs(self, how: Run, dense: ArraySpec) -> tuple[BlockMatrix, int]:
-        kind, outputs = how
-        return specs_of(kind, outputs, dense, self.forms), outputs
+    def specs(self, how: Run, dense: ArraySpec) -> tuple[BlockMatrix | Scaled, int]:
+        kind, outputs, is_scaled = how
+        blocks = specs_of(kind, outputs, dense, self.forms)
+        return (scaled_specs(blocks, outputs, dense) if is_scaled else blocks), outputs
 
     def read(
         self,
@@ -74,16 +84,22 @@ class AsInFile(ByPath[Run]):
         if not isinstance(source, BlockSource):
             raise TypeError(f"expected a source of blocks, found {type(source).__name__}")
         runs = stored.weights if isinstance(stored, Stacked) else (stored,)
-        waiting, matrices = list(parts), []
-        for run in runs:
+        waiting, matrices = list(parts), list[BlockMatrix | Scaled]()
+        for each in runs:
+            run, scale = (each.blocks, each.factors) if isinstance(each, Scaled) else (each, None)
             arrays = tuple(empty(spec) for spec in run.parts)
+            factors = None if scale is None else empty(scale)
             first, total = 0, run.outputs
             while first < total:
                 part = waiting.pop(0)
-                outputs = part.shape[-2]
-                self._fill(source, part, run.kind, arrays, slice(first, first + outputs))
-                first += outputs
-            matrices.append(BlockMatrix(arrays, run.kind, run.dtype, run.forms))
+                outputs = slice(first, first + part.shape[-2])
+                self._fill(source, part, run.kind, arrays, outputs)
+                if factors is not None:
+                    stack = part.shape[:-2]
+                    factors[..., outputs] = source.read_factors(part.name).reshape(*stack, 1)
+                first = outputs.stop
+            blocks = BlockMatrix(arrays, run.kind, run.dtype, run.forms)
+            matrices.append(blocks if factors is None else Scaled(blocks, factors))
         return matrices[0] if len(matrices) == 1 else Stacked(tuple(matrices), stored.outputs)
 
     def _fill(self, source: BlockSource, part: Part, kind: str, arrays: Sequence[Array], outputs: slice) -> None:
@@ -127,10 +143,11 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
     """Return the storage of a model in its file.
 
     Raises:
-        TensorMismatchError: a matrix is in a block format that is not read here.
+        TensorMismatchError: a matrix is in a block format that is not read here, or its factor is no number.
     """
-    stored = []
-    for path, spec in walk(abstract(config, dtype)):
+    stored, specs = [], dict(walk(abstract(config, dtype)))
+    arrays = {part.name for path in specs for part in naming(config, path)}  # some have the name of a factor
+    for path, spec in specs.items():
         if not is_matrix(spec):
             continue
         runs: list[Run] = []
@@ -141,13 +158,23 @@ def as_in_file(source: BlockSource, naming: Naming, config: ModelConfig, dtype: 
                 advice = "Take another file of the same repository, such as one in Q8_0 or Q4_K_M."
                 found = f"{kind}, in a file of {source.mixture}" if source.mixture else kind
                 raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(IN_GGUF)}", found, advice)
-            outputs = part.shape[-2]
-            if runs and runs[-1][0] == kind:
+            outputs, factor = part.shape[-2], source.factor_name(part.name)
+            is_scaled = factor is not None and factor not in arrays
+            if factor is not None and is_scaled:
+                _check_factor(source, factor, part.shape[:-2])
+            if runs and (runs[-1][0], runs[-1][2]) == (kind, is_scaled):
                 outputs += runs.pop()[1]
-            runs.append((kind, outputs))
-        if runs != [(_PLAIN[dtype], spec.shape[-2])]:
+            runs.append((kind, outputs, is_scaled))
+        if runs != [(_PLAIN[dtype], spec.shape[-2], False)]:
             stored.append((path, tuple(runs)))
     return AsInFile(tuple(stored), forms)
+
+
+def _check_factor(source: BlockSource, name: str, stack: tuple[int, ...]) -> None:
+    shape, dtype = source.shape(name), source.dtype(name)
+    if shape != (stack or (1,)) or dtype != "float32":
+        expected = f"{name!r} to be {list(stack or (1,))} in float32, a factor for each matrix"
+        raise TensorMismatchError(source.location, expected, f"{list(shape)} in {dtype}")
 
 
 class BlockCheckpoint(Checkpoint[BlockSource]):

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.utils.json import parse_partial_json
 
 from langchain_gemma_jax.chat.answering.messages_out import unrepairable
@@ -69,6 +69,43 @@ def test_an_answer_with_everything(scripted):
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert usage["input_token_details"] == {"cache_read": usage["input_tokens"] // 2}
     assert usage["output_token_details"] == {"reasoning": len("thought\nHmm.\n") + 2}
+
+
+BARE = {
+    "at the beginning": 'call:ring{how:<|"|>softly<|"|>,times:2}<turn|>',
+    "behind a thought": f'{THOUGHT}call:ring{{how:<|"|>softly<|"|>,times:2}}<tool_call|><|tool_response>',
+    "in round brackets": '\ncall:ring(how="softly", times=2)<turn|>',
+}
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+@pytest.mark.parametrize("answer", BARE.values(), ids=list(BARE))
+def test_a_call_without_its_opener_is_a_call_of_a_tool_that_there_is(answer, at_once, scripted):
+    ring = {
+        "name": "ring",
+        "description": "Ring.",
+        "parameters": {"type": "object", "properties": {"how": {}, "times": {}}},
+    }
+    model, engine = scripted(*[answer] * 4, "Done.<turn|>", at_once=at_once)
+    bound = model.bind_tools([ring])
+    whole, chunks = bound.invoke("Go"), streamed(bound)
+    for message in (whole, chunks):
+        (call,) = message.tool_calls
+        assert (call["name"], call["args"]) == ("ring", {"how": "softly", "times": 2})
+        assert (message.text, message.invalid_tool_calls) == ("", [])
+        assert message.response_metadata["finish_reason"] == "tool_calls"
+    other = model.bind_tools([{**ring, "name": "sing"}])
+    for message in (other.invoke("Go"), streamed(other)):  # to which it is words, all of them
+        assert message.tool_calls == []
+        assert message.text.strip().startswith("call:ring")
+        assert "softly" in message.text
+    result = ToolMessage("It rang.", tool_call_id=whole.tool_calls[0]["id"])
+    assert bound.invoke([HumanMessage("Go"), whole, result]).text == "Done."
+    before, after = engine.submitted[0]["prompt"], engine.submitted[-1]["prompt"]
+    said = [
+        token for token in engine.requests[0].progress.context[len(before) :] if token not in engine.served.stop_ids
+    ]
+    assert list(after[len(before) : len(before) + len(said)]) == said, "its ids are those that it wrote"
 
 
 def test_arguments_come_in_deltas_and_calls_apart(scripted):

@@ -20,7 +20,7 @@ from langchain_gemma_jax.errors import (
     UnsupportedModelError,
 )
 from langchain_gemma_jax.models.adapters.adapter import RANKS, Base
-from langchain_gemma_jax.models.adapters.open_adapter import open_adapter
+from langchain_gemma_jax.models.adapters.open_adapter import find_adapter, open_adapter
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from tests.engine.tiny import CONFIGS
 from tests.models.adapters.files import ATTENTION, gguf_file, module, peft_folder, random_pairs
@@ -29,23 +29,27 @@ CONFIG = CONFIGS["local and global"]
 BASE = Base("tiny/base", Gemma(CONFIG).adapted_layers)
 
 
+def opened(source, base):
+    return open_adapter(find_adapter(source), base)
+
+
 def test_peft_and_gguf_files_of_one_adapter_are_one_adapter(tmp_path):
     for seed, (rank, targets) in enumerate([(1, ATTENTION), (4, ("q_proj",)), (9, ("down_proj", "up_proj"))]):
         pairs = random_pairs(CONFIG, seed, rank, targets)
         folder = peft_folder(tmp_path / f"peft{seed}", pairs, lora_alpha=2 * rank)
-        alike = open_adapter(gguf_file(tmp_path / f"{seed}.gguf", pairs, 2.0 * rank), BASE)
-        found = open_adapter(folder, BASE)
+        alike = opened(gguf_file(tmp_path / f"{seed}.gguf", pairs, 2.0 * rank), BASE)
+        found = opened(folder, BASE)
         assert found.digest == alike.digest
         assert (found.name, found.rank, len(found.matrices)) == (folder.name, rank, len(pairs))
         place = 1, targets[0]
         np.testing.assert_allclose(found.matrices[place].up, 2 * pairs[place][1])
-        without = open_adapter(gguf_file(tmp_path / f"{seed}n.gguf", pairs, None), BASE)  # no alpha: a scale of 1
+        without = opened(gguf_file(tmp_path / f"{seed}n.gguf", pairs, None), BASE)  # no alpha: a scale of 1
         np.testing.assert_array_equal(without.matrices[place].up, pairs[place][1])
         assert without.digest != found.digest
     # A folder that has one GGUF file is that file.
     (tmp_path / "in").mkdir()
     gguf_file(tmp_path / "in" / "my-lora.gguf", pairs, 18.0)
-    assert open_adapter(tmp_path / "in", BASE).digest == found.digest
+    assert opened(tmp_path / "in", BASE).digest == found.digest
 
 
 def test_scales_follow_patterns_and_rank_stabilisation(tmp_path):
@@ -57,7 +61,7 @@ def test_scales_follow_patterns_and_rank_stabilisation(tmp_path):
     }
     for stabilised in (False, True):
         folder = peft_folder(tmp_path / str(stabilised), pairs, lora_alpha=8, use_rslora=stabilised, **patterns)
-        found = open_adapter(folder, BASE)
+        found = opened(folder, BASE)
         for (layer, name), (down, up) in pairs.items():
             alpha = 5 if (layer, name) == (1, "up_proj") else 3 if name == "q_proj" else 8
             rank = down.shape[0]
@@ -69,7 +73,7 @@ def test_projections_that_no_model_reads_are_left_out(tmp_path):
     config = CONFIGS["shared KV"]
     pairs = random_pairs(config, 5, 2, ATTENTION)
     idle = {(2, name): (np.ones((2, config.width), np.float32), np.ones((16, 2), np.float32)) for name in ("k_proj",)}
-    adapter = open_adapter(peft_folder(tmp_path, pairs | idle), Base("shared", Gemma(config).adapted_layers))
+    adapter = opened(peft_folder(tmp_path, pairs | idle), Base("shared", Gemma(config).adapted_layers))
     assert adapter.matrices.keys() == pairs.keys()
 
 
@@ -93,7 +97,7 @@ def test_projections_that_no_model_reads_are_left_out(tmp_path):
 )
 def test_what_is_not_applied_is_refused_by_name(tmp_path, changes, words):
     with pytest.raises(UnsupportedModelError, match=words) as caught:
-        open_adapter(peft_folder(tmp_path, random_pairs(CONFIG, 0), **changes), BASE)
+        opened(peft_folder(tmp_path, random_pairs(CONFIG, 0), **changes), BASE)
     assert str(tmp_path) in str(caught.value)
 
 
@@ -106,7 +110,7 @@ def test_what_is_not_applied_is_refused_by_name(tmp_path, changes, words):
 )  # fmt: skip
 def test_a_malformed_configuration_is_refused(tmp_path, changes):
     with pytest.raises(ConfigError):
-        open_adapter(peft_folder(tmp_path, random_pairs(CONFIG, 0), **changes), BASE)
+        opened(peft_folder(tmp_path, random_pairs(CONFIG, 0), **changes), BASE)
 
 
 def rewritten(folder, change):
@@ -125,7 +129,7 @@ def test_tensors_that_do_not_fit_are_refused_and_name_both(tmp_path):
 
     def refused(name, change, kind, words):
         with pytest.raises(kind, match=words):
-            open_adapter(rewritten(folder(name), change), BASE)
+            opened(rewritten(folder(name), change), BASE)
 
     refused("half", lambda t: t.pop(f"{q}.lora_B.weight"), TensorMismatchError, "lora_B")
     refused(
@@ -149,30 +153,31 @@ def test_tensors_that_do_not_fit_are_refused_and_name_both(tmp_path):
     for name, config in CONFIGS.items():
         wrong = Base("another/model", Gemma(config.replace(width=24)).adapted_layers)
         with pytest.raises(TensorMismatchError, match="tiny/base") as caught:
-            open_adapter(peft_folder(tmp_path / f"wrong {name}", random_pairs(config, 0)), wrong)
+            opened(peft_folder(tmp_path / f"wrong {name}", random_pairs(config, 0)), wrong)
         assert "another/model" in str(caught.value)
     deep = random_pairs(CONFIG, 0)
     deep[7, "q_proj"] = deep[0, "q_proj"]
     with pytest.raises(TensorMismatchError, match="2 layers"):
-        open_adapter(peft_folder(tmp_path / "deep", deep), BASE)
+        opened(peft_folder(tmp_path / "deep", deep), BASE)
     large = random_pairs(CONFIG, 0, RANKS[-1] + 1, ("q_proj",))
     with pytest.raises(UnsupportedModelError, match="rank"):
-        open_adapter(peft_folder(tmp_path / "large", large), BASE)
+        opened(peft_folder(tmp_path / "large", large), BASE)
 
 
 def test_places_without_an_adapter_are_refused(tmp_path):
-    with pytest.raises(UnknownModelError, match="hf download"):
-        open_adapter(tmp_path / "nowhere", BASE)
+    for nowhere in (tmp_path / "nowhere", str(tmp_path / "nowhere"), "no id", "a/b/c", "./org/name"):
+        with pytest.raises(UnknownModelError, match="organisation/name"):
+            opened(nowhere, BASE)
     with pytest.raises(CheckpointError, match=r"adapter_config\.json"):
-        open_adapter(tmp_path, BASE)
+        opened(tmp_path, BASE)
     folder = peft_folder(tmp_path / "pickle", random_pairs(CONFIG, 0))
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
     with pytest.raises(UnsafeCheckpointError, match="pickle"):
-        open_adapter(folder, BASE)
+        opened(folder, BASE)
     with pytest.raises(ConfigError, match="whole model"):
-        open_adapter(gguf_file(tmp_path / "model.gguf", random_pairs(CONFIG, 0), 4.0, type="model"), BASE)
+        opened(gguf_file(tmp_path / "model.gguf", random_pairs(CONFIG, 0), 4.0, type="model"), BASE)
     with pytest.raises(ConfigError, match="control"):
-        open_adapter(gguf_file(tmp_path / "c.gguf", random_pairs(CONFIG, 0), 4.0, adapter_type="control"), BASE)
+        opened(gguf_file(tmp_path / "c.gguf", random_pairs(CONFIG, 0), 4.0, adapter_type="control"), BASE)
 
 
 def test_damaged_files_give_typed_errors(tmp_path):
@@ -190,7 +195,7 @@ def test_damaged_files_give_typed_errors(tmp_path):
             damaged[at] = rng.randrange(256)
         path.write_bytes(damaged[: rng.choice([len(damaged), rng.randrange(len(damaged))])])
         try:
-            open_adapter(folder if path.parent == folder else path, BASE)
+            opened(folder if path.parent == folder else path, BASE)
         except GemmaJaxError:
             raised += 1
         path.write_bytes(whole)

@@ -91,6 +91,8 @@ _OF_LAYER = {
     "ple_out": "proj.weight", "ple_norm": "post_norm.weight", "scale": "layer_output_scale.weight",
 }  # fmt: skip
 
+_OWN = {"ffn_gate_inp.scale", "ffn_down_exps.scale"}  # arrays of a model: the converter makes one of two factors
+
 
 def tensors_of(config: ModelConfig, path: tuple, *, experts_apart: bool = False) -> list[tuple[str, int | None]]:
     """The stored tensors of one array, with the outputs of each; None: all of them."""
@@ -172,9 +174,10 @@ def write(
     tokenizer: Callable[[gguf.GGUFWriter], None] | None = None,
     more: Callable[[gguf.GGUFWriter], None] | None = None,
     experts_apart: bool = False,
+    factors: bool = False,
     **options: object,
 ) -> dict:
-    """Write a model with random weights in the block formats that ``kind_of(name)`` says.
+    """Write a model with random weights in the block formats that ``kind_of(name)`` says, with or without ``factors``.
 
     Returns the dense parameters that they stand for, by the paths of ``abstract(config)``.
     """
@@ -199,6 +202,11 @@ def write(
             raw = random_blocks(kind.name, shape, rng)
             writer.add_tensor(name, raw, raw_dtype=kind)
             blocks.append(dequantize(raw, kind) if raw.dtype == np.uint8 else raw.astype(np.float32))
+            if factors and (factor := name.replace(".weight", ".scale")).rpartition("blk.")[2][2:] not in _OWN:
+                value = rng.uniform(0.5, 1.5, shape[:-2] or 1).astype(np.float32)
+                writer.add_tensor(factor, value)
+                writer.add_tensor(name.replace(".weight", ".input_scale"), np.ones_like(value))
+                blocks[-1] = blocks[-1] * value.reshape(*shape[:-2], 1, 1)
         dense[at] = np.concatenate(blocks, axis=-2)
     if config.generation == "gemma4":
         pairs = max(one.head_dim for one in config.layers) // 2

@@ -127,6 +127,41 @@ def test_an_adapter_beside_a_model_is_left_there(hub):
     assert held(download("org/model")) == FILES
 
 
+def test_of_an_adapter_come_its_two_files_or_one_gguf_file(hub, monkeypatch):
+    extra = {"README.md": b"x", "optimizer.pt": b"p", "adapter_model.bin": b"p", "tokenizer.json": b"{}"}
+    hub.add("org/lora", ADAPTER | extra)
+    assert held(download("org/lora", is_adapter=True)) == ADAPTER
+    hub.add("org/both", FILES | ADAPTER)
+    assert held(download("org/both", is_adapter=True)) == ADAPTER
+    hub.add("org/file", {"my-lora-f16.gguf": b"GGUF", "README.md": b"x"})
+    file = download("org/file", is_adapter=True)
+    assert (file.name, held(file.parent)) == ("my-lora-f16.gguf", {"my-lora-f16.gguf": b"GGUF"})
+    hub.add("org/files", {"a.gguf": b"1", "b.gguf": b"2"} | ADAPTER)
+    assert download("org/files", is_adapter=True, file="b.gguf").read_bytes() == b"2"
+    hub.forget_requests()
+    assert held(download("org/lora", is_adapter=True)) == ADAPTER
+    assert hub.requests("/resolve/") == [], "it is in the cache"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert held(download("org/lora", is_adapter=True)) == ADAPTER
+    assert download("org/file", is_adapter=True) == file
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "words"),
+    [
+        ({"adapter_config.json": b"{}", "adapter_model.bin": b"p"}, UnsafeCheckpointError, "conversion of the adapter"),
+        (FILES, CheckpointNotFoundError, r"org/lora: expected adapter_config\.json and .* given as model="),
+        ({"a.gguf": b"1", "b.gguf": b"2"}, CheckpointNotFoundError, "one GGUF file"),
+        ({}, CheckpointNotFoundError, "found nothing"),
+    ],
+)
+def test_a_repository_without_an_adapter_is_said_to_be_so(hub, files, error, words):
+    hub.add("org/lora", files)
+    with pytest.raises(error, match=words):
+        download("org/lora", is_adapter=True)
+    assert hub.requests("/resolve/") == []
+
+
 def test_a_second_time_transfers_nothing(hub):
     hub.add("org/model", FILES)
     first = download("org/model")

@@ -77,6 +77,10 @@ def others(folder: str, counts: Sequence[int]) -> dict[str, list[str]]:
         path = Path(folder, f"{len(sources)}.gguf")
         make.write(path, make.CONFIGS[name], kinds, tokenizer=make.small_tokenizer())
         sources[name] = str(path), {}
+    path = Path(folder, "factors.gguf")
+    experts, tokenizer = make.CONFIGS["gemma4, experts"], make.small_tokenizer()
+    make.write(path, experts, make.of_one_kind("NVFP4"), tokenizer=tokenizer, factors=True, experts_apart=True)
+    sources["factors"] = str(path), {}
     packed = compressed.write(Path(folder, "compressed"), compressed.packed_and_dense()[0])
     sources["compressed-tensors"] = str(packed), {}
     found = {}

@@ -29,7 +29,7 @@ FAST = ("gemma, untied", "gemma3")
 FORMS = [BlockForms(form, form, form) for form in BlockForm]
 
 
-@functools.cache  # the dense twin's is that of every format
+@functools.lru_cache(maxsize=2)  # the dense twin's is that of every format; a process has room for so many programs
 def scores_of(recipe, config):
     """A compiled program: the scores of a chunk's tokens, and of one token more."""
 
@@ -120,6 +120,18 @@ def test_loading_takes_little_more_memory_than_the_file(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_older_files_have_the_experts_gates_apart(tmp_path):
     assert compare(tmp_path, CONFIGS["gemma4, experts"], mixed, [1], experts_apart=True) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["gemma, untied", "gemma4, experts"])
+@pytest.mark.parametrize("forms", [DEFAULT, BY_KERNELS], ids=["XLA", "kernels"])
+def test_factors_of_matrices_and_of_experts(tmp_path, name, forms):
+    kinds = itertools.cycle(["NVFP4", "NVFP4", "NVFP4", "BF16", "F32"])  # never several in a row alike, nor all unlike
+    assert compare(tmp_path, CONFIGS[name], lambda _: lambda _: next(kinds), [3], forms, factors=True) == 0
+    assert (
+        compare(tmp_path, CONFIGS[name], lambda _: of_one_kind("NVFP4"), [4], forms, factors=True, experts_apart=True)
+        == 0
+    )
 
 
 @pytest.mark.slow
