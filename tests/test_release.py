@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,10 @@ def test_the_image_is_that_of_this_release():
     files = [*(ROOT / "deploy" / "kubernetes").rglob("*.yaml"), ROOT / "docs" / "kubernetes.md"]
     tags = {tag for path in files for tag in re.findall(r"gemma-jax:(\d[\d.]*\d)", path.read_text())}
     assert tags == {VERSION}
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (ROOT / "deploy" / "Containerfile").read_text(), re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
+    packed = {"pyproject.toml", *(path.lstrip("/") for path in project["include"])}
+    assert {each.partition("/")[0] for line in copied for each in line.split()} - {"${FILES}"} <= packed
 
 
 @pytest.mark.slow

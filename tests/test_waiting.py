@@ -17,7 +17,6 @@ from tests.waiting import LONG, until
 ROOT = Path(__file__).parents[1]
 CLOCKS = {f"{name}{unit}" for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
           for unit in ("", "_ns")}  # fmt: skip
-CALCULATE = {"min", "max", "abs", "sum", "round", "int", "float"}
 WAITS = {"join", "wait", "result", "acquire", "communicate", "wait_for", "urlopen", "get"}
 STARTS = {"subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call"}
 
