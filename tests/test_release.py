@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,33 @@ def test_a_release_without_a_report_or_with_changes_is_refused(tmp_path):
     (tmp_path / "new").write_text("1")
     with pytest.raises(ReleaseError, match="found 2 files that are not committed: kept, new"):
         release.refuse_changes(tmp_path)
+
+
+def test_nothing_is_built_before_all_that_it_needs_is_there(monkeypatch, capsys):
+    made = []
+    monkeypatch.setattr(release, "make", lambda *given: made.append(given))
+    monkeypatch.setattr(release, "_output", lambda *_, **__: " M changed.py\n")
+    monkeypatch.setattr(sys, "argv", ["release.py"])
+    assert release.main() == 1
+    assert "not committed: changed.py" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty", "linux-x86_64"])
+    assert release.main() == 0
+    ((version, notes, report, targets),) = made
+    assert (version, report.name, targets) == (VERSION, VERSION, ["linux-x86_64"])
+    assert notes.startswith(notes_of((ROOT / "CHANGELOG.md").read_text(), VERSION))
+    for name, error in (("notes_of", "no notes"), ("report_of", "no report")):
+        with monkeypatch.context() as patch:
+            patch.setattr(release, name, refuse(error))
+            assert release.main() == 1
+            assert f"make release: {error}" in capsys.readouterr().err
+    assert len(made) == 1
+
+
+def refuse(error: str) -> Callable[..., None]:
+    def refusing(*_: object) -> None:
+        raise ReleaseError(error)
+
+    return refusing
 
 
 def test_what_could_not_be_tried_is_in_the_notes():
