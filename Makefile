@@ -8,7 +8,7 @@ VERSIONS := 3.11 3.12 3.13
 # begins with tests that stand together, and so share what they compile; who is done takes some of another's last ones.
 # Without them: make test ARGS="-n0 --pdb"
 SPREAD := -n $(if $(filter-out cpu,$(JAX_PLATFORMS)),0,auto --maxprocesses 4 --dist worksteal)
-.PHONY: help setup demo test test-all test-device test-training lint format docs docs-serve ecosystem parity real bench bench-forward bench-files bench-real bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak build wheels
+.PHONY: help setup demo test test-all test-device test-training lint format docs docs-serve ecosystem parity real bench bench-forward bench-files bench-real bench-engine bench-constrained bench-cold-start bench-memory bench-routing bench-routed bench-embedded soak build wheels release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,8 +96,11 @@ bench-memory: setup ## time models and conversations that come back into memory
 soak: setup ## mixed traffic for 15 minutes: memory, threads, descriptors, tenants' words, answers
 	$(PY) benchmarks/soak/soak.py $(ARGS)
 
-build: ## what is released, in dist: the wheels, and the source
+build: setup ## the wheels and the source distribution, in dist
 	scripts/build $(ARGS)
 
-wheels: ## the package for Linux on x86-64 and aarch64 and for macOS on arm64, in dist, with their kernels
+wheels: setup ## the package for Linux on x86-64 and aarch64 and for macOS on arm64, in dist, with their kernels
 	scripts/wheels $(ARGS)
+
+release: setup ## all of a release, in dist, tried in empty environments of each Python: see CONTRIBUTING.md
+	$(PY) scripts/release.py $(ARGS)

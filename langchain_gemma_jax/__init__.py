@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.provider import ProviderWarning
     from langchain_gemma_jax.routing import Calibration, Choice, Route, Signals
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ApiKeyError",

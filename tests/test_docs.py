@@ -222,6 +222,13 @@ async def refused(*_: object, **__: object) -> None:
     raise BusyError("full")
 
 
+def test_every_example_is_on_a_page():
+    """Readers find examples through pages: one that no page names is found by nobody."""
+    text = "".join(page.read_text() for page in PAGES)
+    examples = {path.name for path in (ROOT / "examples").rglob("*") if path.suffix in {".py", ".ipynb"}}
+    assert {each for each in examples if each not in text} == {"shared.py"}, "which the others import"
+
+
 def test_recipes_are_short_and_listed():
     listed = (ROOT / "docs" / "README.md").read_text()
     for path in sorted((ROOT / "examples" / "recipes").glob("*")):

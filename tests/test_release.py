@@ -1,104 +1,192 @@
-"""``make build``: what is in the source distribution, and that all that is built works where only it is installed."""
+"""``make release``: what it refuses, what its notes say, and that what it builds works where only it is installed."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import langchain_gemma_jax
-from tests.test_wheels import python_of
+from scripts import release
+from scripts.release import DIST, NOTES, SUMS, ReleaseError, notes_of, python_of, report_of, untried, wheel_for
+from tests.test_words import refused
 
 ROOT = Path(__file__).parents[1]
+VERSION = langchain_gemma_jax.__version__
 MOST_BYTES = 30e6
-LEFT_OUT = ("tests", "training", "benchmarks", "docs", "examples", "deploy")
-SMOKE = """
-import json, subprocess, sys
-import jax
-from langchain_gemma_jax import ChatGemmaJax, engine
-from langchain_gemma_jax.kernels.library import kernels
+LEFT_OUT = ("tests", "training", "benchmarks", "docs", "examples")
+CHANGELOG = """# Changelog
 
-def convert(miles: float) -> str:
-    "Convert miles to kilometres."
-    return f"{miles * 1.609344:.1f} km"
+## Unreleased
 
-model = ChatGemmaJax(temperature=0)
-said = model.invoke("Hello!").text
-calls = model.bind_tools([convert]).invoke("Convert 12 miles to kilometres.").tool_calls
-streamed = "".join(chunk.text for chunk in model.stream("Hello!"))
-programs = engine().report().programs
-print(json.dumps({"jax": jax.__version__, "kernels": kernels().variant, "said": said, "streamed": streamed,
-                  "calls": [(call["name"], call["args"]) for call in calls], "programs": programs}))
+## 1.2.0 - 2026-01-02
+
+### Added
+
+- See [a page](docs/serve.md#keys), and [another](https://example.com).
+
+## 1.1.0 - 2025-01-01
+
+### Added
 """
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 
 
-@pytest.fixture(scope="module")
-def built() -> list[Path]:
-    """Made by ``scripts/build``: the source, and the wheel for Linux on x86-64."""
-    subprocess.run([ROOT / "scripts" / "build", "linux-x86_64"], cwd=ROOT, check=True, capture_output=True)
-    return sorted((ROOT / "dist").iterdir())
+def test_the_notes_are_those_of_the_version_and_lead_nowhere_that_is_not_there():
+    assert notes_of(CHANGELOG, "1.2.0") == (
+        "### Added\n\n- See a page (`docs/serve.md#keys`), and [another](https://example.com)."
+    )
+    for absent in ("1.2", "1.3.0", "Unreleased"):
+        with pytest.raises(ReleaseError, match=r"found Unreleased, 1\.2\.0 - 2026-01-02, 1\.1\.0"):
+            notes_of(CHANGELOG, absent)
+    with pytest.raises(ReleaseError, match="with text"):
+        notes_of("## 1.2.0 - 2026-01-02\n\n## 1.1.0 - 2025-01-01\n\n- Old.\n", "1.2.0")
 
 
-def test_the_source_has_what_builds_the_package_and_no_more(built):
-    (source,) = (path for path in built if path.name.endswith(".tar.gz"))
-    assert source.name == f"langchain_gemma_jax-{langchain_gemma_jax.__version__}.tar.gz"
-    with tarfile.open(source) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "hatch_build.py", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO"} <= names
-    assert "langchain_gemma_jax/kernels/native/calls.cc" in names
-    assert any(name.endswith("sprout-m/model.safetensors") for name in names)
-    assert not [name for name in names if name.startswith(tuple(f"{folder}/" for folder in LEFT_OUT))]
-    assert not [name for name in names if name.endswith((".so", ".pyc"))]
-    assert all(path.stat().st_size <= MOST_BYTES for path in built)
+def test_this_release_has_notes_in_plain_words_and_a_report():
+    notes = notes_of((ROOT / "CHANGELOG.md").read_text(), VERSION)
+    assert refused(notes) == []
+    assert notes.index("### Migrate from ") < notes.index("### Added")
+    assert report_of(ROOT, VERSION).name == VERSION
 
 
-def installed(version: str, what: Path, folder: Path) -> dict[str, object]:
-    """Install what was built, and nothing else, with the JAX that resolves; run a first conversation there."""
-    subprocess.run([python_of(version), "-m", "venv", folder / "env"], check=True)
-    python = folder / "env" / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", str(what)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "PYTHONPATH" and not name.startswith(("GEMMA_JAX_", "JAX_"))
-    }
-    environment |= {"GEMMA_JAX_CACHE_DIR": str(folder / "cache"), "JAX_PLATFORMS": "cpu"}
-    ended = subprocess.run(
-        [python, "-W", "error::DeprecationWarning", "-c", SMOKE], cwd=folder, env=environment, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    told = subprocess.run(
-        [folder / "env" / "bin" / "gemma-jax", "--version"], env=environment, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert langchain_gemma_jax.__version__ in told.stdout
-    return json.loads(ended.stdout)
+def test_a_release_without_a_report_or_with_changes_is_refused(tmp_path):
+    with pytest.raises(ReleaseError, match=r"make bench ARGS=\"--report 9\.9\.9\""):
+        report_of(tmp_path, "9.9.9")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    (tmp_path / "kept").write_text("1")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    release.refuse_changes(tmp_path)
+    (tmp_path / "kept").write_text("2")
+    (tmp_path / "new").write_text("1")
+    with pytest.raises(ReleaseError, match="found 2 files that are not committed: kept, new"):
+        release.refuse_changes(tmp_path)
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_nothing_is_built_before_all_that_it_needs_is_there(monkeypatch, capsys):
+    made = []
+    monkeypatch.setattr(release, "make", lambda *given: made.append(given))
+    monkeypatch.setattr(release, "_output", lambda *_, **__: " M changed.py\n")
+    monkeypatch.setattr(sys, "argv", ["release.py"])
+    assert release.main() == 1
+    assert "not committed: changed.py" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty", "linux-x86_64"])
+    assert release.main() == 0
+    ((version, notes, report, targets),) = made
+    assert (version, report.name, targets) == (VERSION, VERSION, ["linux-x86_64"])
+    assert notes.startswith(notes_of((ROOT / "CHANGELOG.md").read_text(), VERSION))
+    for name, error in (("notes_of", "no notes"), ("report_of", "no report")):
+        with monkeypatch.context() as patch:
+            patch.setattr(release, name, refuse(error))
+            assert release.main() == 1
+            assert f"make release: {error}" in capsys.readouterr().err
+    assert len(made) == 1
+
+
+def refuse(error: str) -> Callable[..., None]:
+    def refusing(*_: object) -> None:
+        raise ReleaseError(error)
+
+    return refusing
+
+
+def test_what_could_not_be_tried_is_in_the_notes():
+    wheels = [Path(f"p-1-py3-none-{tag}.whl") for tag in ("macosx_11_0_arm64", "manylinux_2_17_x86_64")]
+    assert wheel_for("x86_64", "linux", wheels) == wheels[1]
+    assert wheel_for("aarch64", "linux", wheels) is None
+    lines = untried(["3.11", "3.12"], wheels, wheels[1])
+    assert lines[0].startswith("Python 3.13: there is none")
+    assert "source distribution" in lines[0], "the image's Python is the missing one"
+    assert lines[1] == "`p-1-py3-none-macosx_11_0_arm64.whl`: it is for another kind of machine"
+    assert not [line for line in lines if "x86_64" in line]
+    text = release.ending("abc", wheels, [release.Trial("p.whl", "Python 3.11")], lines)
+    assert all(f"* {line}\n" in text for line in lines)
+    assert "* `p.whl`: Python 3.11\n" in text
+
+
+@pytest.mark.parametrize(
+    ("differs", "wrong"),
+    [({"calls": []}, "to convert 12 miles"), ({"answer": ""}, "to convert 12 miles"), ({"kernels": "off"}, "kernels")],
+)
+def test_what_does_not_work_where_it_is_installed_is_no_release(tmp_path, differs, wrong):
+    good = {"calls": [["convert", {"miles": 12}]], "results": ["19.3 km"], "answer": "19.3 km"}
+    good |= {"kernels": "avx2", "with": "Python"}
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    for said in (good, good | differs):
+        python.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(said))}\n")
+        python.chmod(0o755)
+        if said == good:
+            assert release.calls_a_tool(python) == "Python, kernels for avx2"
+    with pytest.raises(ReleaseError, match=wrong):
+        release.calls_a_tool(python)
+    python.write_text("#!/bin/sh\necho broken >&2; exit 1\n")
+    with pytest.raises(ReleaseError, match="ended with 1: broken"):
+        release.calls_a_tool(python)
+    command = tmp_path / "bin" / "gemma-jax"
+    command.write_text('#!/bin/sh\n[ "$1" = run ] || echo gemma-jax 9.9.9\n')
+    command.chmod(0o755)
+    with pytest.raises(ReleaseError, match=r"to say 1\.0"):
+        release.answers(python, "1.0")
+    with pytest.raises(ReleaseError, match="expected an answer"):
+        release.answers(python, "9.9.9")
+
+
+def test_the_image_is_that_of_this_release():
+    """Its tag in every manifest and page; the source distribution has all that its recipe copies."""
+    files = [*(ROOT / "deploy" / "kubernetes").rglob("*.yaml"), ROOT / "docs" / "kubernetes.md"]
+    tags = {tag for path in files for tag in re.findall(r"gemma-jax:(\d[\d.]*\d)", path.read_text())}
+    assert tags == {VERSION}
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (ROOT / "deploy" / "Containerfile").read_text(), re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
+    packed = {"pyproject.toml", *(path.lstrip("/") for path in project["include"])}
+    assert {each.partition("/")[0] for line in copied for each in line.split()} - {"${FILES}"} <= packed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.skipif((platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no wheel made is tried here")
-def test_the_wheel_answers_where_only_it_is_installed(built, version, tmp_path):
-    (wheel,) = (path for path in built if path.suffix == ".whl")
-    found = installed(version, wheel, tmp_path)
-    assert found["calls"] == [["convert", {"miles": 12}]]
-    assert found["said"] == found["streamed"] != ""
-    assert found["kernels"] != "off"
-    assert found["programs"] > 0
-
-
-def test_the_source_compiles_its_kernels_where_it_is_installed(built, tmp_path):
-    (source,) = (path for path in built if path.name.endswith(".tar.gz"))
-    found = installed("3.13", source, tmp_path)
-    assert found["calls"] == [["convert", {"miles": 12}]]
-    assert found["kernels"] is not None
+def test_a_release_is_made_and_tried_with_one_command():
+    command = [sys.executable, "scripts/release.py", "--dirty", "linux-x86_64"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    name = f"langchain_gemma_jax-{VERSION}"
+    files = {path.name: path for path in DIST.iterdir()}
+    wheel, source = f"{name}-py3-none-manylinux_2_17_x86_64.whl", f"{name}.tar.gz"
+    assert set(files) == {wheel, source, f"{name}.cdx.json", f"benchmarks-{VERSION}.tar.gz", NOTES, SUMS}
+    assert all(path.stat().st_size <= MOST_BYTES for path in files.values())
+    checked = dict(reversed(line.split()) for line in files[SUMS].read_text().splitlines())
+    assert checked == {
+        each: hashlib.sha256(path.read_bytes()).hexdigest() for each, path in files.items() if each != SUMS
+    }
+    notes = files[NOTES].read_text()
+    for version in release.PYTHONS:
+        assert f"* `{wheel}`: Python {version}." in notes or f"* Python {version}: there is none" in notes
+    if python_of(release.image()[0]):
+        assert f"* `{source}`: Python {release.image()[0]}." in notes
+    bill = json.loads(files[f"{name}.cdx.json"].read_text())
+    root = bill["metadata"]["component"]
+    assert (root["name"], root["version"]) == ("langchain-gemma-jax", VERSION)
+    parts = {part["name"].lower(): part for part in bill["components"]}
+    assert {"jax", "jaxlib", "langchain-core", "numpy", "tokenizers"} <= set(parts)
+    assert not {"pip", "setuptools", "pytest", "langchain"} & set(parts), "what is not needed is not in it"
+    assert all(part["version"] and part["purl"].startswith("pkg:pypi/") for part in parts.values())
+    with tarfile.open(files[source]) as archive:
+        inside = {each.partition("/")[2] for each in archive.getnames()}
+    assert {"pyproject.toml", "hatch_build.py", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO"} <= inside
+    assert {"langchain_gemma_jax/kernels/native/calls.cc", "deploy/Containerfile", "deploy/constraints.txt"} <= inside
+    assert any(each.endswith("sprout-m/model.safetensors") for each in inside)
+    assert not [each for each in inside if each.startswith(tuple(f"{folder}/" for folder in LEFT_OUT))]
+    assert not [each for each in inside if each.endswith((".so", ".pyc"))]

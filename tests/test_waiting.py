@@ -17,17 +17,16 @@ from tests.waiting import LONG, until
 ROOT = Path(__file__).parents[1]
 CLOCKS = {f"{name}{unit}" for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
           for unit in ("", "_ns")}  # fmt: skip
-CALCULATE = {"min", "max", "abs", "sum", "round", "int", "float"}
 WAITS = {"join", "wait", "result", "acquire", "communicate", "wait_for", "urlopen", "get"}
 STARTS = {"subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call"}
 
 
 def clocked(source: str) -> list[str]:
     """Return the lines of a test file that compare a clock, or that wait for less than a test may take."""
-    tree = ast.parse(source)
-    modules = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+    nodes = list(ast.walk(ast.parse(source)))
+    modules = {alias.asname or alias.name for node in nodes if isinstance(node, ast.Import)
                for alias in node.names if alias.name == "time"}  # fmt: skip
-    names = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    names = {alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom)
              and node.module == "time" for alias in node.names if alias.name in CLOCKS}  # fmt: skip
 
     def reads(node: ast.AST) -> bool:
@@ -38,13 +37,13 @@ def clocked(source: str) -> list[str]:
                 return name in names
         return False
 
-    found = set(_compared(tree, reads)) | set(_hurried(tree))
+    found = set(_hurried(nodes)) | set(_compared(nodes, reads) if modules or names else ())
     return [source.splitlines()[line - 1].strip() for line in sorted(found)]
 
 
-def _compared(tree: ast.AST, reads) -> Iterator[int]:
+def _compared(nodes: list[ast.AST], reads) -> Iterator[int]:
     """Lines where what came from a clock is compared, in the function that read it."""
-    for scope in ast.walk(tree):
+    for scope in nodes:
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         read: set[str] = set()
@@ -78,13 +77,13 @@ def _of_a_clock(node: ast.AST, reads, read: set[str]) -> bool:
     return any(_of_a_clock(part, reads, read) for part in ast.iter_child_nodes(node))
 
 
-def _hurried(tree: ast.AST) -> Iterator[int]:
+def _hurried(nodes: list[ast.AST]) -> Iterator[int]:
     """Lines that wait for a number of seconds that is less than a test's own limit.
 
     A look that may be in vain is none: one of less than a second, of whose end nothing is made but to look again.
     """
-    looks = {id(part) for node in ast.walk(tree) for part in ast.walk(_looked_at(node))}
-    for node in ast.walk(tree):
+    looks = {id(part) for node in nodes if (look := _looked_at(node)) for part in ast.walk(look)}
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
@@ -104,14 +103,14 @@ def _hurried(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def _looked_at(node: ast.AST) -> ast.AST:
-    """What is only looked at, in vain perhaps: an empty node for everything else."""
+def _looked_at(node: ast.AST) -> ast.AST | None:
+    """What is only looked at, in vain perhaps."""
     match node:
         case ast.While(test=test) | ast.Assert(test=ast.UnaryOp(op=ast.Not()) as test) | ast.Expr(value=test):
             return test
         case ast.If(test=test):
             return test
-    return ast.Pass()
+    return None
 
 
 def test_no_test_looks_at_a_clock_or_is_in_a_hurry():

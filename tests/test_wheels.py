@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import pwd
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import langchain_gemma_jax
 from langchain_gemma_jax.config import KERNEL_VARIANTS
 from langchain_gemma_jax.kernels.build import LIBRARY, NOTE, OLDEST, TARGETS, sources_digest
 from langchain_gemma_jax.kernels.library import checked
+from scripts.release import python_of
 
 ROOT = Path(__file__).parents[1]
 LIB = "langchain_gemma_jax/kernels/lib"
@@ -100,21 +99,12 @@ def test_that_for_macos_is_a_library_of_arm_with_the_systems_alone(wheels):
     assert b"_gemma_jax_attention" in library
 
 
-def python_of(version: str) -> str:
-    """An interpreter that runs: a name on PATH may be a stub."""
-    home = pwd.getpwuid(os.getuid()).pw_dir  # the user's: a test's is empty
-    pyenv = Path(os.environ.get("PYENV_ROOT", f"{home}/.pyenv")) / "versions"
-    candidates = [shutil.which(f"python{version}"), *map(str, pyenv.glob(f"{version}*/bin/python{version}"))]
-    for candidate in filter(None, candidates):
-        if subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
-            return candidate
-    return pytest.skip(f"there is no Python {version} here")
-
-
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 @pytest.mark.skipif((platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no wheel made is tried here")
 def test_the_one_for_this_machine_is_installed_and_its_kernels_run(wheels, version, tmp_path):
-    subprocess.run([python_of(version), "-m", "venv", tmp_path / "env"], check=True)
+    if (interpreter := python_of(version)) is None:
+        pytest.skip(f"there is no Python {version} here")
+    subprocess.run([interpreter, "-m", "venv", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     subprocess.run([*install, str(wheels["linux-x86_64"].filename)], check=True, capture_output=True)

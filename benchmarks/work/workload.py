@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 
-ROOT_FOLDER = "build/bench"
 MODEL = "gemma-3-270m"
 DTYPES = ("bfloat16", "float32")
 

@@ -20,7 +20,6 @@ MAX_CHOICES = 1000
 MAX_CHOSEN = 100_000  # characters of all of them together
 OF_A_CHOICE = 16  # of the work that a schema may take: see ``Promises.spend``
 HUGE = 1 << 24  # characters, items or members: a larger limit is ignored, since no context holds as much
-LARGEST = Decimal(10) ** 15  # beyond it, floats do not distinguish neighbouring numbers
 
 Clause: TypeAlias = tuple[Mapping[str, Json], str]
 """A schema, and its path."""

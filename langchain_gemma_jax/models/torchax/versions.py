@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypeAlias
 
 from langchain_gemma_jax.errors import InstallationError
-
-Releases: TypeAlias = Mapping[str, str | None]
-"""The release of each library; None: it is not installed."""
 
 
 @dataclass(frozen=True)

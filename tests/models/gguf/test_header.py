@@ -17,8 +17,6 @@ from langchain_gemma_jax.models.gguf.header import TYPES, Strings
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from tests.models.damage import MOST_BYTES
 
-CODES = {int: "<Q", float: "<f", bool: "<?"}
-
 
 def text(value: str | bytes) -> bytes:
     data = value if isinstance(value, bytes) else value.encode()
