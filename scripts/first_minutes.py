@@ -34,7 +34,7 @@ SECTION = "## In five minutes\n"
 PROGRAM = re.compile(r"`my_program\.py`:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 REAL = ROOT / "build" / "real" / "gemma-3-270m-Q4_K_M.gguf"
 SPROUT = ROOT / "langchain_gemma_jax" / "models" / "sprout" / "sprout-s"
-LONGEST_S = 600.0
+LONGEST_S, MOST_TOKENS = 600.0, 64
 
 
 def commands_of(page: str) -> list[str]:
@@ -73,8 +73,9 @@ def fill_store(store: Path, model: Path) -> None:
 
 
 def adapted(command: str, wheel: Path) -> str:
-    """Return a command as it is run here: the package comes from its wheel."""
-    return re.sub(r"^pip install '?\.(\[\w+\])?'?", rf"pip install --quiet '{wheel}\1'", command)
+    """Return a command as it is run here: the package is the wheel, and answers end, as those of REAL never do."""
+    here = re.sub(r"^pip install '?\.(\[\w+\])?'?", rf"pip install --quiet '{wheel}\1'", command)
+    return re.sub(r"^(gemma-jax (?:run|serve) ollama:\S+)", rf"\1 --max-tokens {MOST_TOKENS}", here)
 
 
 def run_page(page: str, wheel: Path, model: Path) -> list[tuple[str, float]]:
@@ -90,7 +91,7 @@ def run_page(page: str, wheel: Path, model: Path) -> list[tuple[str, float]]:
         for command in commands_of(page):
             begun = time.monotonic()
             if command.startswith("gemma-jax serve "):
-                servers.enter_context(served(command, folder, environment))
+                servers.enter_context(served(adapted(command, wheel), folder, environment))
             else:
                 ask(command, adapted(command, wheel), folder, environment)
             found.append((command, time.monotonic() - begun))
@@ -166,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
         wheel = (options.wheel or built(Path(place))).resolve()
         for page in options.pages or PAGES:
             found = run_page(page, wheel, options.model)
-            print(f"{page}: {sum(seconds for _, seconds in found):.0f} s")
+            print(f"{page}: {sum(seconds for _, seconds in found):.0f} s", flush=True)
             for command, seconds in found:
                 print(f"  {seconds:6.1f} s  {command[:100]}", flush=True)
     return 0

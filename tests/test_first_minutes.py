@@ -1,4 +1,4 @@
-"""The pages for those who come from elsewhere: their first minutes can be run, and ``scripts/first_minutes.py`` does."""
+"""The pages for users of other packages: their first minutes can be run, and ``scripts/first_minutes.py`` does."""
 
 from __future__ import annotations
 
