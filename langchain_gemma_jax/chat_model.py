@@ -43,10 +43,9 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         llm = ChatGemmaJax(model="google/gemma-3-1b-it", max_tokens=256)
         llm.invoke("What is the capital of France?").text
 
-    Making one is nearly free. The model is loaded when it is first used, once per process for any number of these
-    objects, threads and event loops. Its settings, which docs/settings.md lists, can also be given with a call:
-    ``llm.invoke("Hello", temperature=0, model="./my-gemma")``. Arguments that mean nothing here are named in an
-    ``UnknownOptionWarning``.
+    Making one only checks its settings. The model loads when it is first used, once per process for all objects,
+    threads and event loops. Settings (docs/settings.md) also work for one call:
+    ``llm.invoke("Hello", temperature=0, model="./my-gemma")``. An unknown argument gives an ``UnknownOptionWarning``.
 
     Raises:
         InputError: a setting is not possible. The message says what is.
@@ -56,11 +55,11 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
 
     server: str | None = None
     """The engine that answers: "auto", this user's ``gemma-jax serve``; "unix:/path/to/a.sock";
-    "http://127.0.0.1:8000"; "off", this process. None: as GEMMA_JAX_SERVER says, or this process. See docs/serve.md."""
+    "http://127.0.0.1:8000"; "off", this process. None: GEMMA_JAX_SERVER, or this process. See docs/serve.md."""
     api_key: SecretStr | None = None
-    """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""
+    """The server's API key. None: that of GEMMA_JAX_API_KEY, if it is set."""
     streaming: bool = False
-    """Stream inside ``invoke`` too, for callbacks that watch tokens."""
+    """Stream inside ``invoke`` too, so that callbacks get each token."""
 
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
@@ -170,12 +169,12 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         return self._answerer().astream(messages, options, clock_of(self, options), shown)
 
     def batch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
-        """Answer all of them at once: they share the steps of the engine. See ``Runnable.batch``."""
+        """Answer all inputs at once: they share the engine's steps. See ``Runnable.batch``."""
         with called_together(self):
             return super().batch(inputs, together(config), **kwargs)
 
     async def abatch(self, inputs: list[LanguageModelInput], config: Configs = None, **kwargs: Any) -> list[AIMessage]:
-        """Answer all of them at once: they share the steps of the engine. See ``Runnable.abatch``."""
+        """Answer all inputs at once: they share the engine's steps. See ``Runnable.abatch``."""
         with called_together(self):
             return await super().abatch(inputs, together(config), **kwargs)
 
@@ -194,15 +193,15 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         Args:
             tools: functions, LangChain tools, pydantic and TypedDict classes, JSON schemas with a title, tools in the
                 form of OpenAI, Anthropic or Bedrock.
-            tool_choice: "auto", by default, leaves it to the model; "any" or "required" has it call one, a tool's name
-                that one, and "none" forbids it. Arguments are valid against their schemas in any case.
-            strict: what happens to what a schema asks and a grammar cannot promise. True: it is an error. False: it is
-                left out. None: there is a warning, and a call that is not as it asks is an ``invalid_tool_call``.
-            kwargs: settings of this model, and ``response_format``: what an answer that is no call has to be.
+            tool_choice: "auto", the default: the model may call tools. "any" or "required": it must call one. A tool's
+                name: it must call that one. "none": it must not call any. Arguments always match their schemas.
+            strict: what to do about keywords of a schema that a grammar cannot enforce. True: an error. False: ignore
+                them. None: a warning, and a call that violates them is an ``invalid_tool_call``.
+            kwargs: settings of this model, and ``response_format``, the schema of answers that are not calls.
 
         Raises:
-            InputError: a tool is of no form that is known, or the choice is not possible.
-            SchemaError: a schema is malformed, or is strict and asks what a grammar cannot promise. It says where.
+            InputError: a tool has an unknown form, or the choice is not possible.
+            SchemaError: a schema is malformed, or is strict and has a keyword that cannot be enforced. It says where.
         """
         formed = openai_tools(tools, strict=self.strict if strict is None else strict)
         bound = checked_tools(formed)
@@ -222,7 +221,7 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
         strict: bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, Any]:
-        """Return the model with answers that are objects of a schema, whatever the model is like.
+        """Return the model with answers that are objects of a schema, always valid, even from a tiny model.
 
             class City(BaseModel):
                 name: str
@@ -234,15 +233,15 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
             schema: a class of pydantic (2 or 1), a TypedDict, a dataclass, an Enum, a JSON schema, or a type made of
                 those: ``Union[A, B]``, ``list[A]``, ``Literal["yes", "no"]``. Classes of pydantic and dataclasses give
                 their objects, an Enum its member, a type its value, the others dictionaries.
-            method: "json_schema" tells the model the schema and holds it to it. "function_calling" has it call a tool
-                with that schema. "json_mode" tells it nothing, so the prompt has to, and may go without a schema.
-            include_raw: give ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.
-            strict: False leaves out what a grammar cannot promise, instead of an error.
+            method: "json_schema": the model sees the schema and must match it. "function_calling": the model must call
+                a tool with that schema. "json_mode": the model does not see the schema, so the prompt must describe it.
+            include_raw: return ``{"raw": the message, "parsed": the object or None, "parsing_error": ...}``.
+            strict: False ignores keywords that a grammar cannot enforce; otherwise they are an error.
             kwargs: settings of this model.
 
         Raises:
-            InputError: the schema is of no form that is known, or the method is none.
-            SchemaError: the schema is malformed, or asks what a grammar cannot promise. It says where.
+            InputError: the schema has an unknown form, or there is no such method.
+            SchemaError: the schema is malformed, or has a keyword that cannot be enforced. It says where.
         """
         strict = self.strict if strict is None else strict
         asked = Structure(schema, method, strict)
@@ -263,25 +262,25 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
     # Reading ahead.
 
     def prepare(self, input: LanguageModelInput, **kwargs: Any) -> Preparation:  # noqa: A002  as ``invoke`` has it
-        """Have a prompt read before anybody asks, while the engine has nothing else to do. Returns at once.
+        """Read a prompt in advance, while the engine is idle. Returns at once.
 
             ahead = llm.prepare([*messages, tool_result])  # while the user still types
-            llm.invoke([*messages, tool_result, question])  # begins behind what was read
+            llm.invoke([*messages, tool_result, question])  # reads only the question
 
-        It gives way to every other request, stops when it is cancelled, and what was read stays as any conversation
-        does. ``kwargs`` are those of ``invoke``: ``tools=`` if they are bound then, as they stand in the prompt.
+        Every other request goes first. ``ahead.cancel()`` stops it, and ``ahead.result()`` waits for it. ``kwargs`` are
+        those of ``invoke``. If tools will be bound, pass them as ``tools=``: they are part of the prompt.
 
         Raises:
-            InputError: a setting is not possible. What is wrong with the messages, ``result()`` of it raises.
+            InputError: a setting is not possible. An error in the messages is raised by ``result()``.
         """
         answerer, messages, options = self._ahead(input, kwargs)
         clock = clock_of(self, options)
         return Preparation(lambda: answerer.aread_ahead(messages, options, clock))
 
     async def aprepare(self, input: LanguageModelInput, **kwargs: Any) -> bool:  # noqa: A002
-        """Have a prompt read as ``prepare`` does, and wait for it. Cancelling the task stops it.
+        """Read a prompt in advance, as ``prepare`` does, and wait for it. Canceling the task stops it.
 
-        True: all of it is in memory now. False: it was given up for other requests.
+        True: all of it is in memory now. False: other requests came first, and it was given up.
         """
         answerer, messages, options = self._ahead(input, kwargs)
         return await answerer.aread_ahead(messages, options, clock_of(self, options))

@@ -20,7 +20,7 @@ GemmaJaxError
 │   └── TokenizerError                     the tokenizer is absent or malformed
 ├── HubError                               a model could not be fetched by its id
 │   ├── ModelNotOnHubError                 no such id, or no such revision
-│   ├── GatedModelError                    the licence has to be accepted, or a token is missing
+│   ├── GatedModelError                    the license has to be accepted, or a token is missing
 │   └── OfflineError                       the Hub cannot be reached and the model is not cached
 ├── EngineError                            a request was accepted or submitted, and could not be completed
 │   ├── BusyError                          the queue is full
@@ -46,7 +46,7 @@ Catch ``GemmaJaxError`` to catch them all:
     try:
         model = load("google/gemma-3-1b-it")
     except GatedModelError as error:
-        print(error)            # says where to accept the licence, and how to pass a token
+        print(error)            # says where to accept the license, and how to pass a token
     except GemmaJaxError as error:
         print("cannot load the model:", error)
 
@@ -65,7 +65,7 @@ PAGE = "docs/errors.md"
 
 
 class GemmaJaxError(Exception):
-    """The root of the tree above."""
+    """The base class of all errors of this package."""
 
     is_retryable = False
     """True if the same call may succeed when it is made again. LangChain's middleware uses it."""
@@ -90,7 +90,7 @@ class InputError(GemmaJaxError, ValueError):
 
 
 class UnknownModelError(InputError):
-    """A name that is no embedded model, no folder or file here, and no model's id on the Hub."""
+    """A name that is not an embedded model, a folder, a file or a model's id on the Hub."""
 
 
 class UnsupportedModelError(InputError):
@@ -112,7 +112,7 @@ class ConfigError(InputError):
 class ContextLengthError(InputError):
     """A prompt that is too long for the context, by ``excess`` tokens. ``advice`` says what would help.
 
-    ``at_least``: the prompt is so much too long that its tokens were not all counted.
+    ``at_least``: the prompt is far too long, so that its tokens were not all counted.
     """
 
     def __init__(self, tokens: int, limit: int, advice: str = "", at_least: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -143,7 +143,7 @@ class SchemaError(InputError):
 
 
 class MediaError(InputError):
-    """An image, a sound or a file in a message that a model cannot be given.
+    """An image, a sound or a file in a message that the model cannot read.
 
     ``at`` is the block, such as ``messages[2].content[0]``; ``problem`` describes the problem; ``limit`` names the
     limit that was exceeded, if one was.
@@ -162,11 +162,11 @@ class UnreadableMediaError(MediaError):
 
 
 class MediaLimitError(MediaError):
-    """An image, a sound or a document that is too large, too long, or one too many. ``limit`` names the limit."""
+    """An image, a sound or a document that is too large or too long, or one of too many. ``limit`` names the limit."""
 
 
 class MediaAccessError(MediaError):
-    """A path or a link that is not allowed, or that leads to a place that is not."""
+    """A path or a link that is not allowed, or leads to a place that is not."""
 
 
 class CheckpointError(GemmaJaxError):
@@ -195,7 +195,7 @@ class CheckpointNotFoundError(CheckpointError):
 
 
 class CorruptCheckpointError(CheckpointError):
-    """A file is truncated, overlaps itself, has holes or is malformed."""
+    """A file is truncated or malformed, or changed while it was read."""
 
 
 class TensorMismatchError(CheckpointError):
@@ -219,7 +219,7 @@ class ModelNotOnHubError(HubError):
 
 
 class GatedModelError(HubError):
-    """The model's licence has to be accepted first, or no valid token was found."""
+    """The model's license has to be accepted first, or no valid token was found."""
 
 
 class OfflineError(HubError):
@@ -249,7 +249,7 @@ class CancelledRequestError(EngineError):
 
 
 class DeviceMemoryError(EngineError):
-    """A request or a model needs more memory than there is, also after everything idle was evicted.
+    """A request or a model needs more memory than there is, even after everything idle was evicted.
 
     ``holders`` has a line for each model that takes memory, if models compete for it.
     """
@@ -260,7 +260,7 @@ class DeviceMemoryError(EngineError):
 
 
 class DeviceFailedError(EngineError):
-    """A device call raised. Every request of its model in flight gets this error; the engine goes on with the others.
+    """A call of the device failed. All running requests of its model get this error; other models continue.
 
     ``__cause__`` is the original error.
     """
@@ -281,7 +281,7 @@ class ClosedError(EngineError):
 
 
 class ForkedError(EngineError):
-    """The process was forked from one that had used JAX, or the engine. Neither survives that; spawn instead."""
+    """The process was forked after JAX was used, which JAX does not survive. Spawn it instead."""
 
 
 class ReentrantCallError(EngineError):
@@ -293,7 +293,7 @@ class GuardError(EngineError):
 
 
 class ServerError(GemmaJaxError):
-    """An engine in another process was called, and its response is no answer."""
+    """The server is not one of this package, or has another version."""
 
 
 class ServerUnreachableError(ServerError):
@@ -307,7 +307,7 @@ class ApiKeyError(ServerError):
 
 
 class InstallationError(GemmaJaxError, RuntimeError):
-    """The installation cannot be trusted."""
+    """A library is missing, or has a release that does not work."""
 
 
 class UnsafeJaxError(InstallationError):

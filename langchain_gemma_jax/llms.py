@@ -23,14 +23,14 @@ from langchain_gemma_jax.settings.table import SETTINGS, SamplingSettings, TextS
 
 
 class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
-    r"""Gemma as a model that goes on with a text: base models, and CodeGemma between two texts.
+    r"""Gemma as a model that continues a text: for base models, and CodeGemma, which also fills gaps.
 
         llm = GemmaJaxLLM(model="google/gemma-3-1b-pt", max_tokens=64)
         llm.invoke("The capital of France is")
 
         GemmaJaxLLM(model="google/codegemma-2b").invoke("def add(a, b):\n    return ", suffix="\n")
 
-    There is no chat format and there are no turns: the text is read as it is, behind the mark that begins a text. For
+    There is no chat format and there are no turns: the text is read as it is, after the token that begins a text. For
     models that were tuned for conversations, use ``ChatGemmaJax``. Settings can be given with a call too.
 
     Raises:
@@ -40,11 +40,11 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
     model_config = ConfigDict(defer_build=False)
 
     suffix: str | None = None
-    """The text that follows: the model writes what is between it and the prompt. For models taught so, as CodeGemma."""
+    """The text after the gap, which the model fills. For models that were trained for it, such as CodeGemma."""
     server: str | None = None
-    """The engine that goes on with the text: as ``ChatGemmaJax`` has it. See docs/serve.md."""
+    """The engine that answers, as for ``ChatGemmaJax``. See docs/serve.md."""
     api_key: SecretStr | None = None
-    """The key that the server wants, if it wants one. None: that of GEMMA_JAX_API_KEY."""
+    """The server's API key. None: that of GEMMA_JAX_API_KEY, if it is set."""
 
     if not TYPE_CHECKING:  # type checkers know the fields as arguments, and are left to it
 
@@ -59,7 +59,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
 
     @property
     def lc_secrets(self) -> dict[str, str]:
-        """The environment variable of each secret, for loading a model that was serialised."""
+        """The environment variable of each secret, for loading a model that was serialized."""
         return {"token": "HF_TOKEN", "api_key": "GEMMA_JAX_API_KEY"}
 
     @property

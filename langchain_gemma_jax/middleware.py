@@ -174,13 +174,13 @@ class _Step:
 
 
 class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Has the engine read what is known of the next prompt, while the user types or other tools still run.
+    """Reads the known part of the next prompt in advance, while the user types or other tools still run.
 
         create_agent(ChatGemmaJax(), tools, middleware=[KeepWarmMiddleware()])
 
-    Behind an answer it is the conversation as the next turn has it; behind a tool's result, all results so far. It is
-    read when the engine has nothing else to do, and is given up for whoever asks something. Agents with a
-    ``response_format`` are left alone: their prompts say more than the middleware is told.
+    After an answer, that is the conversation so far; after a tool's result, all results so far. It is read while the
+    engine is idle, and every other request goes first. It does nothing in agents with a ``response_format``, because
+    the middleware does not see their whole prompt.
 
     Raises:
         InputError: the agent's model cannot read ahead. ``ChatGemmaJax`` can.

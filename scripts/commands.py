@@ -34,6 +34,7 @@ DOWNLOAD = "downloads from the Hub"
 CLUSTER = "needs a cluster"
 LARGE = "needs hardware, or downloads gigabytes"
 SHELL = "sets up a shell, and says nothing"
+FIRST_MINUTES = "scripts/first_minutes.py runs it"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ RULES = (
     Rule(r"gemma-jax chat.*", given="Hello!\n/quit\n"),
     Rule(r"git diff \| gemma-jax run .*"),
     Rule(r"echo .* \| gemma-jax run .*"),
+    Rule(r"gemma-jax run ollama:.*", why_not=FIRST_MINUTES),
     Rule(r"gemma-jax run .*"),
     Rule(r"gemma-jax models"),
     Rule(r"gemma-jax top"),
@@ -66,7 +68,9 @@ RULES = (
     Rule(r"gemma-jax models pull .*", why_not=DOWNLOAD),
     Rule(r"gemma-jax completion fish \| source", why_not=SHELL),
     Rule(r"source <\(gemma-jax completion bash\)"),
-    Rule(r"gemma-jax serve ollama:.*", why_not=LARGE),
+    Rule(r"gemma-jax serve ollama:.*", why_not=FIRST_MINUTES),
+    Rule(r"(OPENAI_\S+ )*python my_program\.py", why_not=FIRST_MINUTES),
+    Rule(r"curl http://127\.0\.0\.1:11434/.*", why_not=FIRST_MINUTES),
     Rule(r"gemma-jax serve .*--port 8000( .*)?", serves=PORT),
     Rule(r"gemma-jax serve .*--open", serves=PORT),
     Rule(r"gemma-jax serve .*--host 0\.0\.0\.0 --api-key-file keys", serves=PORT),

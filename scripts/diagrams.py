@@ -242,7 +242,7 @@ def rivals() -> str:
         drawing.words(300 + lane * place, 1, name.removeprefix("270M "), bold=True)
     for line, row in enumerate(rows, 2):
         work, *figures = (cell.strip() for cell in row.strip("| ").split("|"))
-        drawing.words(290, line, work.replace("behind", "after").partition(", ")[0], anchor="end")
+        drawing.words(290, line, work.partition(", ")[0], anchor="end")
         for place, figure in enumerate(figures):
             if ratio := re.match(r"\**([\d.]+) ×", figure):
                 times = float(ratio[1])

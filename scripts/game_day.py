@@ -203,7 +203,7 @@ def _a_caller_leaves(server: Server) -> str:
     )
     server.until(lambda: server.counted("gemma_jax_requests_running") == 0, "nothing runs")
     server.works()
-    return '`requests_by_result_total{result="cancelled"}` + 1, nothing runs any more, the next call is answered'
+    return '`requests_by_result_total{result="cancelled"}` + 1, no request runs, the next call is answered'
 
 
 def _too_many_connections(server: Server) -> str:
@@ -218,7 +218,7 @@ def _too_many_connections(server: Server) -> str:
             each.close()
     server.until(lambda: server.status("/v1/models") == 200, "there is room again")
     server.works()
-    return "429 for one more, probes are answered all the same, and 200 as soon as one is closed"
+    return "429 for one more, probes are still answered, and 200 as soon as one is closed"
 
 
 def _half_a_request(server: Server) -> str:
@@ -259,7 +259,7 @@ def _a_process_that_stands_still(server: Server) -> str:
         server.send(signal.SIGCONT)
     server.until(lambda: server.status("/health") == 200, "it goes on")
     server.works()
-    return "`/health` does not answer (a liveness probe fails), and all goes on when the process does"
+    return "`/health` does not answer (a liveness probe fails); the server continues when the process does"
 
 
 def _told_to_end_in_the_middle(server: Server) -> str:
@@ -275,7 +275,7 @@ def _told_to_end_in_the_middle(server: Server) -> str:
     expect(code == 0, f"it exited with {code}")
     server.start()
     expect(server.counted("gemma_jax_compiles_total") == 0, "the next process compiled")
-    return "the answer comes to its end, no new call is taken, exit status 0; the next process compiles nothing"
+    return "the answer is finished, new calls are refused, exit status 0; the next process compiles nothing"
 
 
 def _killed_in_the_middle(server: Server) -> str:
@@ -306,19 +306,19 @@ def _damaged_programs(server: Server) -> str:
     server.start()
     expect(server.counted("gemma_jax_compiles_total") > 0, "damaged programs were used")
     expect(server.works() == before, "the answer changed")
-    return "each is deleted and compiled anew (`compiles_total` > 0); the same answer"
+    return "each is deleted and compiled again (`compiles_total` > 0); the same answer"
 
 
 FAULTS: dict[str, tuple[Callable[[Server], str], str]] = {
-    "a caller leaves in the middle of its answer": (_a_caller_leaves, "its row is free at once"),
-    "more connections than may be open": (_too_many_connections, "429, and no harm to the others"),
-    "a caller sends half a request and waits": (_half_a_request, "nobody waits for it"),
+    "a caller disconnects during its answer": (_a_caller_leaves, "its row is free within a step"),
+    "more connections than may be open": (_too_many_connections, "429, and the others are not affected"),
+    "a caller sends half a request and waits": (_half_a_request, "no other request waits for it"),
     "a deadline that nothing can meet": (_a_deadline_that_is_too_short, "an error that says so, before the work"),
     "a conversation longer than the context": (_a_conversation_that_is_too_long, "an error with the limit"),
-    "a body that is no JSON": (_no_json, "an error, at once"),
-    "the process stands still (SIGSTOP)": (_a_process_that_stands_still, "probes see it"),
-    "SIGTERM in the middle of an answer": (_told_to_end_in_the_middle, "the answer is finished"),
-    "kill -9 in the middle of an answer": (_killed_in_the_middle, "a retryable error, and a warm restart"),
+    "a body that is not JSON": (_no_json, "an error, at once"),
+    "the process is stopped (SIGSTOP)": (_a_process_that_stands_still, "probes see it"),
+    "SIGTERM during an answer": (_told_to_end_in_the_middle, "the answer is finished"),
+    "kill -9 during an answer": (_killed_in_the_middle, "a retryable error, and a warm restart"),
     "every compiled program on the disk is damaged": (_damaged_programs, "slower, never wrong"),
 }
 

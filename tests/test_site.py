@@ -19,7 +19,7 @@ from scripts.site_links import copy_of, lead_to_copies, outside_of
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-MOST_WORDS = 1500
+MOST_PAGES, MOST_WORDS, MOST_WORDS_OF_ALL = 40, 1500, 30_000
 FIGURES = re.compile(r"<!-- (?P<what>[^:\n]+): written by .*?<!-- (?P=what): end -->", re.DOTALL)  # looked up, not read
 LONG = {"reference.md", "architecture.md"}  # to look things up in
 
@@ -42,10 +42,20 @@ def test_the_reference_has_every_public_name_from_where_it_is_defined():
     assert "engine.api.process.engine" in shown  # which is a room that can be called
 
 
+def words_of(page: str) -> int:
+    """The words of a page, without tables that programs write."""
+    return len(re.findall(r"\S*\w\S*", FIGURES.sub("", (DOCS / page).read_text())))
+
+
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md") if path.name not in LONG))
 def test_a_page_is_short_enough_to_be_read(page):
-    read = FIGURES.sub("", (DOCS / page).read_text())
-    assert len(re.findall(r"\S*\w\S*", read)) <= MOST_WORDS
+    assert words_of(page) <= MOST_WORDS
+
+
+def test_there_are_few_pages_and_few_words():
+    pages = [path.name for path in DOCS.glob("*.md")]
+    assert len(pages) <= MOST_PAGES
+    assert sum(map(words_of, pages)) <= MOST_WORDS_OF_ALL
 
 
 def test_every_extra_is_on_the_page_about_installing_and_pages_ask_for_them_in_one_way():

@@ -52,7 +52,7 @@ from langchain_gemma_jax.models.seams.placement import Placement, placement_of
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "real"
-PAGES = ("tutorial", "memory", "security", "choosing", "engine", "langchain", "cold-caches", "runbooks")  # of docs/
+PAGES = ("tutorial", "memory", "security", "choosing", "engine", "langchain", "compiling", "runbooks")  # of docs/
 CHUNK = 64  # tokens that are scored at once
 BARS = {"kl": 0.01, "same": 0.99, "bytes": 0.62, "step": 1.25}
 DEPTHS = 10

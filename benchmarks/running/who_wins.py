@@ -16,12 +16,12 @@ from benchmarks.work.workload import LONG_PROMPT
 WORKS: Mapping[str, str] = MappingProxyType(
     {
         "decode": "answers, a token at a time",
-        f"decode behind {VERY_LONG:,}": f"the same behind {VERY_LONG:,} tokens",
+        f"decode behind {VERY_LONG:,}": f"the same after {VERY_LONG:,} tokens",
         f"prefill of {LONG_PROMPT}": f"a prompt of {LONG_PROMPT} tokens",
         f"prefill of {LONG:,}": f"a prompt of {LONG:,} tokens",
         f"first token behind {min(NEW_TOKENS)} new ones": f"first token of a turn with {min(NEW_TOKENS)} new tokens",
         f"first token behind a result of {RESULT} and {SAID:,} before it": (
-            f"first token behind a tool's result, {RESULT} tokens behind {SAID:,}"
+            f"first token after a tool's result, {RESULT} tokens after {SAID:,}"
         ),
         "8 at once": "eight conversations at once",
         f"{OBJECT} tokens under a grammar": f"an object of {OBJECT} tokens, held to its schema",

@@ -28,11 +28,11 @@ from langchain_gemma_jax.errors import GemmaJaxError
 
 EPILOG = """\
 exit status:
-  0    it went well
-  1    something that was asked about is wrong
-  2    it cannot be done as asked
+  0    success
+  1    the check failed, or the answer is not valid
+  2    not possible as requested
   130  interrupted
-  141  nobody reads the output any more
+  141  the output pipe was closed
 
 example:
   gemma-jax run "What is a ring buffer?"
@@ -75,9 +75,7 @@ def parser() -> Parser:
     whole = Parser(
         prog="gemma-jax", description="Gemma on JAX, inside your own process. Try: gemma-jax chat", epilog=EPILOG
     )
-    whole.add_argument(
-        "--version", action="version", version=f"gemma-jax {__version__}", help="say which release it is"
-    )
+    whole.add_argument("--version", action="version", version=f"gemma-jax {__version__}", help="show the release")
     verbs = whole.add_subparsers(metavar="COMMAND", title="commands")
     for verb in (chat, run, serve, models, doctor, top, warmup, bench, compare, profile, cache, completion):
         verb.add(verbs)

@@ -42,7 +42,7 @@ class ModelSettings(BaseModel):
         str, Setting(checks.model_place, other_names=("model_name", "model_id", "model_path", "repo_id"))
     ] = Field(default_factory=str)  # for type checkers: __init__ always says which
     """An embedded model's name, a folder, a GGUF file, an id on the Hub (":Q8_0" for that file of it), "ollama:..." or
-    "torchax:...", or "auto" with a ``route``. Where none is named, what GEMMA_JAX_MODEL says, or "sprout-m"."""
+    "torchax:...", or "auto" with a ``route``. The default is GEMMA_JAX_MODEL, or "sprout-m"."""
     dtype: Annotated[str | None, Setting(checks.one_of(*DTYPES), elsewhere=("torch_dtype",), owned=True)] = None
     """The weights' dtype: "bfloat16", "float32" or "float16". None: the checkpoint's own."""
     weights: Annotated[
@@ -54,12 +54,11 @@ class ModelSettings(BaseModel):
     revision: Annotated[str | None, Setting(checks.text, owned=True)] = None
     """A branch, tag or commit of the model on the Hub. None: its main branch."""
     token: SecretStr | None = None
-    """A token of the Hugging Face Hub, told to it alone. None: that of HF_TOKEN, or of ``hf auth login``."""
+    """A token of the Hugging Face Hub, which is sent only there. None: HF_TOKEN, or that of ``hf auth login``."""
     timeout: Annotated[float | None, Setting(checks.seconds, elsewhere=("request_timeout",), unit="seconds")] = None
-    """Seconds until ``DeadlineError``, from the call on, for all of it: loading and escalation too. None: no limit."""
+    """Seconds that the whole call may take, loading included, until ``DeadlineError``. None: no limit."""
     keep_alive: Annotated[float | str | None, Setting(checks.stay, unit="seconds", owned=True)] = None
-    """Seconds that the model stays in memory when nobody uses it, or a text such as "5m" or "1h30m". None: until the
-    memory is needed for another one."""
+    """Seconds that an idle model stays in memory, or a text such as "5m" or "1h30m". None: until memory is needed."""
 
 
 class TextSettings(ModelSettings):
@@ -77,17 +76,17 @@ class TextSettings(ModelSettings):
             owned=True,
         ),
     ] = None
-    """Keys and values of long contexts: "int8" rounds those of global layers, in half the memory. None: as the model
-    has them. See docs/choosing.md."""
+    """The storage of keys and values: "int8" nearly halves the memory of long conversations. None: the model's own
+    type. See docs/choosing.md."""
     drafter: Annotated[
         str | None, Setting(checks.text, elsewhere=("draft_model", "assistant_model", "speculative_model"), owned=True)
     ] = None
-    """A drafter for a Gemma 4, a folder or an id on the Hub; "off": none. None: the one beside the model, if any."""
+    """A drafter for a Gemma 4, a folder or an id on the Hub; "off": none. None: the one in or next to
+    the model's folder, if any."""
     adapter: Annotated[
         str | None, Setting(checks.adapter_place, elsewhere=("lora", "lora_path", "lora_request"), owned=True)
     ] = None
-    """An adapter (LoRA) beside the weights: PEFT's folder, a GGUF adapter, or an id on the Hub. None: none. See
-    docs/adapters.md."""
+    """A LoRA adapter: PEFT's folder, a GGUF file, or an id on the Hub. None: none. See docs/adapters.md."""
     max_context: Annotated[
         int | None,
         Setting(
@@ -106,7 +105,7 @@ class DialogueSettings(TextSettings):
     """Settings of every model that reads conversations."""
 
     app: Annotated[str, Setting(checks.text, personal=True)] = ""
-    """The name of the application that asks: reports, metrics and guards count by it. It separates nothing."""
+    """Your application's name, by which reports, metrics and guards count. For separate tenants, use ``scope``."""
     dialect: Annotated[str | None, Setting(checks.one_of(*NAMES))] = None
     """The chat format: "gemma", "function_gemma" or "gemma4". None: the one that the checkpoint was trained in."""
 
@@ -117,8 +116,8 @@ class SamplingSettings(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     temperature: Annotated[float | None, Setting()] = None
-    """From 0 to 100: 0 takes the most likely token, 1 draws from the model's own distribution. None, here and in the
-    settings of sampling that follow: what the checkpoint's authors recommend in its ``generation_config.json``."""
+    """From 0 to 100: 0 takes the most likely token, 1 draws from the model's own distribution. None, here and for other
+    settings of sampling: as the checkpoint's ``generation_config.json`` recommends."""
     top_k: Annotated[int | None, Setting()] = None
     """Draw from this many of the most likely tokens only. 0: from all of them."""
     top_p: Annotated[float | None, Setting()] = None
@@ -134,14 +133,14 @@ class SamplingSettings(BaseModel):
     logit_bias: Annotated[dict[int, float] | None, Setting()] = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: Annotated[int | None, Setting()] = None
-    """A number with which the same conversation and settings give the same answer. None: a new one each time."""
+    """The same seed, conversation and settings give the same answer. None: a new seed each time."""
     stop: Annotated[list[str] | None, Setting(elsewhere=("stop_sequences",))] = None
-    """Texts that end the answer and are not part of it, up to 64. They cut no call, and no object held to a schema."""
+    """Texts that end the answer and are not part of it, up to 64. They cut no tool call and no object of a schema."""
     max_tokens: Annotated[
         int | None, Setting(elsewhere=("max_new_tokens", "max_completion_tokens", "num_predict"), unit="N")
     ] = None
-    """The most tokens of an answer, thoughts too. What it cuts off is an invalid call or ``CutOffError``. None: until
-    the context is full."""
+    """The most tokens of an answer, thoughts included. A call that is cut off is invalid, an object a ``CutOffError``.
+    None: until the context is full."""
 
 
 class ChatSettings(DialogueSettings, SamplingSettings):
@@ -150,34 +149,34 @@ class ChatSettings(DialogueSettings, SamplingSettings):
     logprobs: Annotated[bool | None, Setting()] = None
     """Report each token's log-probability in ``response_metadata["logprobs"]``, in OpenAI's form."""
     top_logprobs: Annotated[int | None, Setting()] = None
-    """From 0 to 20. With ``logprobs=True``: report so many of the most likely tokens at each place too."""
+    """From 0 to 20. With ``logprobs=True``: also report this number of the most likely tokens at each place."""
     thinking: Annotated[bool, Setting(checks.truth, elsewhere=("reasoning", "reasoning_effort", "enable_thinking"))] = (
         False
     )
     """Let the model think before it answers, if it can: Gemma 4. Thoughts are content blocks of type "reasoning"."""
     strict: Annotated[bool | None, Setting(checks.truth)] = None
-    """For tools and structured output that do not say so themselves: what a schema asks and no grammar can promise is
-    an error (True) or left out (False). None: of tools it is checked when a call is there, elsewhere it is an error."""
+    """The way to treat keywords of a schema that no grammar enforces: an error (True) or ignored (False). None:
+    calls are checked when they are complete, and for structured output it is an error."""
     max_soft_tokens: Annotated[int | None, Setting(checks.tokens(1, "what the model's files say"))] = None
-    """The most tokens that an image becomes, where the model lets it be chosen: Gemma 4. None: as its files say."""
+    """The most tokens that an image becomes, with Gemma 4. None: as the model's files say."""
     pan_and_scan: Annotated[bool | dict[str, int | float], Setting(checks.scan_limits)] = False
-    """True shows Gemma 3 pieces of long images too; a dictionary does so with limits of its own. See docs/images.md."""
+    """True: also show Gemma 3 crops of long images. A dictionary sets the limits. See docs/images.md."""
     media_folders: Annotated[list[str] | None, Setting(checks.folders, sent=False)] = None
-    """Folders whose files messages may name: {"type": "image", "path": ...}. None: of no file. See docs/images.md."""
+    """Folders whose files messages may name: {"type": "image", "path": ...}. None: no files. See docs/images.md."""
     allow_urls: Annotated[bool, Setting(checks.truth, sent=False)] = False
-    """Fetch http and https links to images, sounds and documents, from public addresses alone."""
+    """Fetch http and https links to images, sounds and documents, only from public addresses."""
     parallel_tool_calls: Annotated[bool, Setting(checks.truth)] = True
     """Let the model call several tools at once. False ends its answer after the first call."""
     route: Annotated[Sizes | None, Setting(checks.route)] = None
-    """For ``model="auto"``: the models to choose from, smallest first, and how. ``Route(light=..., heavy=...)``."""
+    """With ``model="auto"``: the models to choose from, smallest first, as in ``Route(light=..., heavy=...)``."""
     session: Annotated[str | None, Setting(checks.text, sent=False)] = None
-    """The conversation's name, for routers in front of servers. None: one is made of its thread, or its beginning."""
+    """The conversation's name, for routers in front of servers. None: a digest of its thread or its beginning."""
     guards: Annotated[str | dict[str, str] | None, Setting(checks.guard_policies, owned=True)] = None
-    """The policy of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
+    """The action of guards that a call trips: "off", "warn", "raise" or "callback", for all or by name."""
     replicas: Annotated[int | str | None, Setting(checks.device_count, unit="count", owned=True)] = None
     """The number of copies of the model in memory, each on devices of its own, or "auto". None: one."""
     trust_remote_code: Annotated[bool | None, Setting(checks.truth, personal=True)] = None
-    """Allow Python files in the folder of a model "torchax:..." to be run. Unless this is True, they are not."""
+    """True: run Python files in the folder of a "torchax:..." model, if it needs them. Otherwise they never run."""
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""What users of other local models complain of, and what happens here: a test each. docs/compare.md says whose."""
+"""What users of other local models complain of, and what happens here: a test each. docs/benchmarks.md says whose."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "caches, callbacks": ("test_chains", "test_a_cache_and_callbacks"),
     "FastAPI: clients that leave": ("test_servers", "test_a_web_client_that_leaves_stops_the_work"),
     "uvicorn and gunicorn with several processes, preloaded": ("test_servers", "test_servers_with_several_processes"),
-    "spawn, fork before first use, fork behind it (refused)": ("test_servers", "test_processes_of_their_own"),
+    "spawn, fork before first use, fork after it (refused)": ("test_servers", "test_processes_of_their_own"),
     "several event loops": ("test_servers", "test_many_event_loops"),
     "pytest-xdist": ("test_servers", "test_test_runners_on_all_cores"),
 }

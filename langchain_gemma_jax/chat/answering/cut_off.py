@@ -15,9 +15,9 @@ KEY = "cut_off"  # in response_metadata: the cause, and what to do
 
 
 class CutOffError(GemmaJaxError, OutputParserException):
-    """An answer that was to be an object broke off before it was one. ``llm_output`` is what there was of it.
+    """A structured answer was cut off before it was complete. ``llm_output`` is the text so far.
 
-    ``reason`` says by what, and what to do.
+    ``reason`` says what cut it off, and what to do.
     """
 
     anchor = "cutofferror"

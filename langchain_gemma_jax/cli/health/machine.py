@@ -122,7 +122,7 @@ def _compile_cache() -> Iterator[Finding]:
             "compile cache",
             Verdict.WARN,
             f"{root} is not used: JAX's own settings say so",
-            "See docs/cold-caches.md#the-compile-cache.",
+            "See docs/compiling.md#the-compile-cache.",
         )
         return
     entries = store.entries()

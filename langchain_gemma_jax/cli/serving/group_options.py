@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 def add_group(parser: Parser) -> None:
     """Add the options."""
     group = parser.add_argument_group("one model on the devices of several hosts: the same command on each")
-    group.add_argument("--hosts", type=count, metavar="COUNT", help="how many processes there are")
+    group.add_argument(
+        "--hosts", type=count, metavar="COUNT", help="the number of hosts, each with a process of its own"
+    )
     group.add_argument("--host-number", type=count_from_0, metavar="N", help="0 leads and serves; the others follow it")
-    group.add_argument("--leader", metavar="HOST:PORT", help="where they reach it; the port behind is used, too")
-    group.add_argument("--hosts-key-file", metavar="FILE", help="a key that all of them have, and nobody else")
+    group.add_argument("--leader", metavar="HOST:PORT", help="the address of host 0; it also uses the next port")
+    group.add_argument("--hosts-key-file", metavar="FILE", help="a file with a secret key, the same on each host")
 
 
 def group_of(options: argparse.Namespace) -> GroupPlan | None:

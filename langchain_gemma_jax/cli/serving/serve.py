@@ -27,42 +27,71 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "serve",
-        "answer other processes: one engine for all of them",
+        "answer other processes with one engine",
         "gemma-jax serve google/gemma-3-1b-it       # and elsewhere: ChatGemmaJax(server='auto')\n"
         "  gemma-jax serve --host 127.0.0.1 --port 8000  # for clients of OpenAI, Anthropic and Ollama\n"
         "  gemma-jax serve --open                        # and a page to chat on, in the browser",
     )
     parser.take_words("models", "[MODEL ...]", f"{FORMS}; the first one where a client names none")
     parser.add_argument(
-        "--model", action="append", default=[], help="the same, for whoever writes it so; may be given more than once"
+        "--model", action="append", default=[], help="the same as the words; may be given more than once"
     )
-    parser.add_argument("--socket", metavar="PATH", help="a Unix socket; by default one in a folder of yours")
-    parser.add_argument("--host", help="a port of this address instead: 127.0.0.1 for this machine's programs")
-    parser.add_argument("--port", type=_port, help="by default 8000; 0 for one that is free")
-    page = parser.add_mutually_exclusive_group()
-    page.add_argument("--open", action="store_true", help="open the page in a browser; without --port, at port 8000")
-    page.add_argument("--no-page", action="store_true", help="have no page for browsers, and no /activity for it")
     parser.add_argument(
-        "--api-key-file", metavar="FILE", help="keys, a line each: who shows none is refused. Each has its own scope"
+        "--socket", metavar="PATH", help="the Unix socket to listen at; by default one in your cache folder"
     )
-    parser.add_argument("--open-metrics", action="store_true", help="let /metrics be read without a key")
+    parser.add_argument(
+        "--host", help="listen at a port of this address instead: 127.0.0.1 for programs on this machine"
+    )
+    parser.add_argument("--port", type=_port, help="the port; by default 8000, and 0 takes a free one")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument(
+        "--open", action="store_true", help="open the page in a browser, at port 8000 unless --port names one"
+    )
+    page.add_argument("--no-page", action="store_true", help="serve no page for browsers, and no /activity")
+    parser.add_argument(
+        "--api-key-file",
+        metavar="FILE",
+        help="a file with an API key in each line; each is a tenant of its own, and clients without a key are refused",
+    )
+    parser.add_argument("--open-metrics", action="store_true", help="serve /metrics without a key")
     any_model = parser.add_mutually_exclusive_group()
     any_model.add_argument(
-        "--any-model", action="store_true", default=None, help="load whatever is asked for, as a socket does by default"
+        "--any-model", action="store_true", default=None, help="let clients name any model, as at a socket by default"
     )
-    any_model.add_argument("--only-these", dest="any_model", action="store_false", help="serve no other models")
-    parser.add_argument("--prefix-store", metavar="SIZE", help="disk for prefixes that outlive the server, as in 32GB")
-    parser.add_argument("--prefix-key-file", metavar="FILE", help="what they are encrypted with")
-    parser.add_argument("--prefix-folder", metavar="FOLDER", help="where replicas on other machines find them too")
+    any_model.add_argument(
+        "--only-these",
+        dest="any_model",
+        action="store_false",
+        help="serve only the named models, as at a port by default",
+    )
     parser.add_argument(
-        "--prefix-peers", metavar="URL,...", help="servers of the other replicas, which take and give prefixes by HTTP"
+        "--prefix-store", metavar="SIZE", help="disk space for prompts that survive a restart, such as 32GB"
+    )
+    parser.add_argument("--prefix-key-file", metavar="FILE", help="a file with the key that encrypts them")
+    parser.add_argument(
+        "--prefix-folder", metavar="FOLDER", help="a folder for them that replicas on other machines mount too"
+    )
+    parser.add_argument(
+        "--prefix-peers",
+        metavar="URL,...",
+        help="addresses of the other replicas, with which prefixes are exchanged over HTTP",
     )
     parser.take_settings_of("a server")
-    parser.add_argument("--no-warmup", action="store_true", help="be ready when weights are there; compile when asked")
     parser.add_argument(
-        "--drain", type=seconds, default=30.0, metavar="SECONDS", help="for open answers, on SIGTERM; by default 30"
+        "--no-warmup",
+        action="store_true",
+        help="be ready when the weights are loaded, and compile at the first requests",
     )
-    parser.add_argument("--max-connections", type=count, default=512, metavar="COUNT", help="by default 512")
+    parser.add_argument(
+        "--drain",
+        type=seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="time for open answers to finish on SIGTERM; by default 30",
+    )
+    parser.add_argument(
+        "--max-connections", type=count, default=512, metavar="COUNT", help="the most open connections; by default 512"
+    )
     add_group(parser)
     parser.set_defaults(run=_run)
 

@@ -37,25 +37,31 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "bench",
-        "measure a model on this machine, and compare with what was measured before",
+        "measure a model's speed on this machine, and compare it with an earlier result",
         "gemma-jax bench --output before.json; pip install -U jax; gemma-jax bench --against before.json",
     )
-    parser.add_argument("--model", default="sprout-m", help="by default sprout-m")
+    parser.add_argument("--model", default="sprout-m", help="the model to measure; by default sprout-m")
     parser.add_argument(
-        "--rounds", type=count, default=5, metavar="N", help="of each figure the middle one; by default 5"
+        "--rounds",
+        type=count,
+        default=5,
+        metavar="N",
+        help="measurements of each figure, of which the median counts; by default 5",
     )
-    parser.add_argument("--tokens", type=count_from_2, default=64, metavar="N", help="of an answer; by default 64")
-    parser.add_argument("--prompt", type=count, default=256, metavar="N", help="tokens of a prompt; by default 256")
-    parser.add_argument("--output", metavar="FILE", help="write what was measured, as JSON")
+    parser.add_argument(
+        "--tokens", type=count_from_2, default=64, metavar="N", help="tokens of the answer; by default 64"
+    )
+    parser.add_argument("--prompt", type=count, default=256, metavar="N", help="tokens of the prompt; by default 256")
+    parser.add_argument("--output", metavar="FILE", help="write the results to a file, as JSON")
     parser.add_argument("--against", metavar="FILE", help="compare with a file that --output wrote")
     parser.add_argument(
         "--threshold",
         type=share,
         default=0.1,
         metavar="SHARE",
-        help="what may be lost before it is an error; by default 10%%",
+        help="how much slower is an error; by default 10%%",
     )
-    parser.add_argument("--json", action="store_true", help="print what was measured, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add(verbs: Verbs) -> None:
     """Add the verb."""
-    parser = verb(verbs, "cache", "look at the compiled programs that are kept on the disk", "gemma-jax cache ls")
+    parser = verb(verbs, "cache", "list, check or delete the compiled programs on the disk", "gemma-jax cache ls")
     parser.set_defaults(run=lambda _: parser.error("which action?"))
     actions = subverbs(parser, "ACTION")
     for name, run, text in (
@@ -35,7 +35,7 @@ def add(verbs: Verbs) -> None:
             instead.add_argument(
                 "--prefixes",
                 action="store_true",
-                help="the prefixes of conversations instead, which are somebody's text",
+                help="the prefixes of conversations instead, which are text of your users",
             )
             instead.add_argument(
                 "--weights", action="store_true", help="the files of mapped weights instead, which are copies of models"

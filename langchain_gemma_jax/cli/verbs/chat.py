@@ -57,7 +57,7 @@ def add(verbs: Verbs) -> None:
         "talk to a model in the terminal, with tools",
         "gemma-jax chat --tools my_tools.py --mcp 'python weather_server.py'",
     )
-    parser.add_argument("word", nargs="?", metavar="MODEL", help=f"{FORMS}; --model says the same")
+    parser.add_argument("word", nargs="?", metavar="MODEL", help=f"{FORMS}; the same as --model")
     add_model_options(parser)
     parser.add_argument(
         "--tools",
@@ -69,18 +69,16 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--mcp", action="append", default=[], metavar="COMMAND", help="a command that starts an MCP server"
     )
-    parser.add_argument(
-        "--history", metavar="FILE", help="continue the conversation of a file, and keep it there; made if missing"
-    )
+    parser.add_argument("--history", metavar="FILE", help="a file to continue a conversation from, and to keep it in")
     parser.set_defaults(run=_run)
 
 
 def add_model_options(parser: Parser) -> None:
     """Add the options that all verbs which ask a model have: all of its settings, and who answers."""
-    parser.add_argument("--model", help=f"{FORMS}; by default what GEMMA_JAX_MODEL says, or sprout-m")
+    parser.add_argument("--model", help=f"{FORMS}; by default GEMMA_JAX_MODEL, or sprout-m")
     parser.add_argument("--system", help="a system prompt")
     parser.add_argument(
-        "--server", metavar="ADDRESS", help=f"who answers: {ADDRESSES}; by default what GEMMA_JAX_SERVER says, or off"
+        "--server", metavar="ADDRESS", help=f"the engine that answers: {ADDRESSES}; by default GEMMA_JAX_SERVER, or off"
     )
     parser.take_settings_of("a model")
 

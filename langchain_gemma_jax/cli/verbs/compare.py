@@ -34,16 +34,18 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "compare",
-        "see what packing a model's weights costs in quality, on a text",
+        "measure how much quality a model loses when its weights are packed",
         "gemma-jax compare google/gemma-3-1b-it --weights int8 --text my_page.txt",
     )
     parser.add_argument("model", help="a folder, a model's id on the Hugging Face Hub, or an embedded one: sprout-s")
-    parser.add_argument("--weights", choices=WEIGHTS, help="int8 or int4; by default one after the other")
+    parser.add_argument("--weights", choices=WEIGHTS, help="int8 or int4; by default both")
     parser.add_argument(
-        "--text", metavar="FILE", help="a text file, - for standard input; by default a page that ships"
+        "--text",
+        metavar="FILE",
+        help="a text file, or - for standard input; by default a page that comes with the package",
     )
     parser.take_settings("dtype")
-    parser.add_argument("--json", action="store_true", help="print what was measured, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -25,11 +25,11 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "doctor",
-        "see whether JAX, memory, the compile cache and a model work here, and what to do if not",
+        "check JAX, memory, the compile cache and a model on this machine, and say what to do",
         "gemma-jax doctor --json",
     )
-    parser.add_argument("--quick", action="store_true", help="leave out the self-test, which takes up to 20 seconds")
-    parser.add_argument("--json", action="store_true", help="print what is found, as JSON")
+    parser.add_argument("--quick", action="store_true", help="skip the self-test, which takes up to 20 seconds")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -37,11 +37,11 @@ class OnDisk:
 
 def add(verbs: Verbs) -> None:
     """Add the verb."""
-    text = "what is known, on the disk, and in the memory of running processes"
+    text = "list known models: published sizes, on the disk, and in the memory of running processes"
     parser = verb(verbs, "models", text, "gemma-jax models pull google/gemma-3-1b-it")
     parser.set_defaults(run=_ls)
     actions = subverbs(parser, "ACTION")
-    verb(actions, "ls", f"{text}; as without an action", "gemma-jax models ls").set_defaults(run=_ls)
+    verb(actions, "ls", f"{text}; the default", "gemma-jax models ls").set_defaults(run=_ls)
     pull = verb(
         actions, "pull", "fetch a model from the Hugging Face Hub", "gemma-jax models pull google/gemma-3-1b-it"
     )

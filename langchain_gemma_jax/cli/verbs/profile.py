@@ -22,19 +22,26 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "profile",
-        "have JAX's profiler watch the next requests of a script, or of a question asked for this",
+        "run JAX's profiler during requests of a script, or of a built-in question",
         "gemma-jax profile --requests 3 --skip 1 --output /tmp/trace my_agent.py its arguments",
     )
-    parser.add_argument("--requests", type=count, default=1, metavar="N", help="how many are watched; by default 1")
+    parser.add_argument(
+        "--requests", type=count, default=1, metavar="N", help="the number of requests to profile; by default 1"
+    )
     parser.add_argument(
         "--skip",
         type=count_from_0,
         default=0,
         metavar="N",
-        help="requests before those: the first ones are cold; by default 0",
+        help="requests to skip before them, because the first ones are cold; by default 0",
     )
-    parser.add_argument("--output", default="gemma-jax-trace", metavar="FOLDER", help="by default gemma-jax-trace")
-    parser.add_argument("--model", help="without a script: which model is asked; by default sprout-m")
+    parser.add_argument(
+        "--output",
+        default="gemma-jax-trace",
+        metavar="FOLDER",
+        help="where the profile goes; by default gemma-jax-trace",
+    )
+    parser.add_argument("--model", help="without a script, the model to profile; by default sprout-m")
     parser.add_argument("script", nargs="?", help="a Python file; what follows it are its own arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.set_defaults(run=_run)

@@ -29,14 +29,12 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "run",
-        "ask one question; what is piped in is part of it",
+        "ask one question; piped input is part of it",
         "git diff | gemma-jax run 'Which files does this change?' --json",
     )
     parser.take_words("words", "[MODEL] [QUESTION]", WORDS)
     add_model_options(parser)
-    parser.add_argument(
-        "--schema", metavar="JSON", help="a JSON Schema, or a file with one: the answer is a value that is valid by it"
-    )
+    parser.add_argument("--schema", metavar="JSON", help="a JSON Schema, or a file with one, that the answer matches")
     parser.add_argument("--json", action="store_true", help="print the answer with its tokens and times, as JSON")
     parser.set_defaults(run=_run)
 

@@ -21,11 +21,13 @@ _HOME, _REST, _HIDDEN, _SHOWN = "\x1b[H", "\x1b[J", "\x1b[?1049h\x1b[?25l", "\x1
 
 def add(verbs: Verbs) -> None:
     """Add the verb."""
-    parser = verb(verbs, "top", "what every engine of this user does: models, memory, requests", "gemma-jax top --once")
-    parser.add_argument("--every", type=seconds, default=1.0, metavar="SECONDS", help="between two looks; by default 1")
-    parser.add_argument("--times", type=count, metavar="N", help="look so often, and end")
-    parser.add_argument("--once", action="store_true", help="look once; so it is where standard output is no terminal")
-    parser.add_argument("--json", action="store_true", help="print what is found, as JSON, once")
+    parser = verb(verbs, "top", "watch your engines: models, memory, requests", "gemma-jax top --once")
+    parser.add_argument(
+        "--every", type=seconds, default=1.0, metavar="SECONDS", help="seconds between two updates; by default 1"
+    )
+    parser.add_argument("--times", type=count, metavar="N", help="end after this number of updates")
+    parser.add_argument("--once", action="store_true", help="print once and end, as without a terminal")
+    parser.add_argument("--json", action="store_true", help="print once, as JSON")
     parser.set_defaults(run=_run)
 
 

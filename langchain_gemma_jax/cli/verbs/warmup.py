@@ -22,7 +22,7 @@ def add(verbs: Verbs) -> None:
     parser = verb(
         verbs,
         "warmup",
-        "compile all that a model needs, and keep an agent's prompt, for the processes to come",
+        "compile a model's programs in advance, and read an agent's prompt into the prefix store",
         "gemma-jax warmup google/gemma-3-1b-it --max-context 8192 --tools my_tools.py --system prompt.txt",
     )
     parser.add_argument("model", help="a folder, a model's id on the Hugging Face Hub, or an embedded one: sprout-s")
@@ -38,8 +38,10 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--mcp", action="append", default=[], metavar="COMMAND", help="a command that starts an MCP server with tools"
     )
-    parser.add_argument("--system", metavar="FILE", help="a file with the system prompt, which is kept likewise")
-    parser.add_argument("--prefix-store", metavar="SIZE", help=f"disk for all kept prefixes; {PREFIXES} by default")
+    parser.add_argument(
+        "--system", metavar="FILE", help="a file with the system prompt, which is kept in the prefix store too"
+    )
+    parser.add_argument("--prefix-store", metavar="SIZE", help=f"the size of the prefix store; by default {PREFIXES}")
     parser.set_defaults(run=_run)
 
 

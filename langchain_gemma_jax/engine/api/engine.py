@@ -89,16 +89,15 @@ class Engine:
         timeout: float | None = WAIT_SECONDS,
         **how: Unpack[LoadOptions],
     ) -> Served:
-        """Load a model by folder or Hub id, once however many threads ask. ``how`` is as for ``load_model``.
+        """Load a model by folder or Hub id, once for all threads. ``how`` is as for ``load_model``.
 
-        It is in memory when this returns, with ``replicas`` so many times (see docs/devices.md), and stays until the
-        memory is needed for another one. One that was evicted is loaded again. Where others use the memory, this waits,
-        for ``timeout`` seconds at most, downloads included; None: for ever. Where nothing is said, five minutes for
-        room in memory, and as long as it takes for all else. When nobody waits any more, downloads and the waiting for
-        room end; weights that are being read are there for the next call. If loading fails, all get the error.
+        It is in memory when this returns, and stays until the memory is needed for another model. If others use the
+        memory, this waits for at most ``timeout`` seconds, downloads included; None: without a limit. By default it
+        waits five minutes for room in memory, and as long as a download takes. If no caller waits any longer, a
+        download stops. If loading fails, all callers get the error.
 
         Raises:
-            DeviceMemoryError: it does not fit beside what never goes. DeadlineError: the time was up.
+            DeviceMemoryError: it does not fit next to what is never evicted. DeadlineError: the time was up.
         """
         clock = Clock(timeout)
         return self._wait_here(self.arriving(source, HowToLoad.of(dict(how)), clock), clock)
@@ -110,35 +109,35 @@ class Engine:
         timeout: float | None = WAIT_SECONDS,  # noqa: ASYNC109  as ``load`` has it
         **how: Unpack[LoadOptions],
     ) -> Served:
-        """See ``load``. The event loop goes on meanwhile; a task that is cancelled waits no longer."""
+        """Load a model as ``load`` does, without blocking the event loop. Canceling the task ends the wait."""
         clock = Clock(timeout)
         return await await_for(self.arriving(source, HowToLoad.of(dict(how)), clock), clock)
 
     def arriving(
         self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock, asks: Asking | None = None
     ) -> Steps[Served]:
-        """Load a model in steps, for those who wait in their own way; ``asks`` says who asks it something then."""
+        """Load a model in steps, for callers that wait in another way. ``asks``: the application and its guards."""
         asked_by = None if asks is None else self.guards.asked_by(asks.app, asks.guards)
         return self._models.arriving(source, how, clock, asked_by)
 
     def serve(self, model: Model) -> Served:
-        """A model that is loaded already. Whoever loaded it closes it, after ``unload``; it is never evicted.
+        """Serve a model that you loaded. It is never evicted; close it yourself, after ``unload``.
 
         Raises:
-            DeviceMemoryError: it is more than may be in memory, also when everything idle has gone.
+            DeviceMemoryError: it does not fit, even after everything idle was evicted.
         """
         return self._models.serve(model)
 
     def unload(self, served: Served) -> None:
-        """Forget a model: its conversations, its programs and, if the engine has loaded it, its weights, at once.
+        """Forget a model at once: its conversations, its programs and, if the engine loaded it, its weights.
 
         Raises:
-            InputError: requests for it are running or waiting, or somebody holds it.
+            InputError: requests for it are running or waiting, or it is held.
         """
         self._models.unload(served)
 
     def evict(self, served: Served) -> None:
-        """Have a model leave memory as soon as nobody uses it. It comes back when somebody asks for it.
+        """Unload a model as soon as it is idle. It comes back when it is used again.
 
         Raises:
             InputError: the engine has not loaded it, and cannot load it again.
@@ -146,7 +145,7 @@ class Engine:
         self._models.evict(served)
 
     def pin(self, served: Served, *, pinned: bool = True) -> None:
-        """Keep a model in memory, whatever happens, from now on; or, with ``pinned=False``, no longer."""
+        """Keep a model in memory until ``pin(served, pinned=False)``."""
         self._models.pin(served, pinned=pinned)
 
     def keep_alive(self, served: Served, seconds: float | None) -> None:
@@ -155,12 +154,12 @@ class Engine:
 
     @contextmanager
     def hold(self, served: Served, *, timeout: float | None = WAIT_SECONDS) -> Iterator[Served]:
-        """Have a model in memory for as long as a ``with`` block lasts: it is not evicted meanwhile.
+        """Keep a model in memory during a ``with`` block.
 
             with engine().hold(served): ...
 
         Raises:
-            DeadlineError: others used the memory all the time. DeviceMemoryError: it does not fit at all.
+            DeadlineError: other models kept the memory busy. DeviceMemoryError: it does not fit at all.
         """
         with self._models.hold(served, timeout=timeout):
             yield served
@@ -170,7 +169,7 @@ class Engine:
         return self._models.status(source, HowToLoad.of(dict(how)))
 
     def models(self) -> tuple[ModelStatus, ...]:
-        """Every model that was loaded or served: whether it is in memory, what it takes, who uses it."""
+        """Return the status of every model that was loaded or served: where it is, its bytes, its users."""
         return self._models.models()
 
     # Requests.
@@ -188,7 +187,7 @@ class Engine:
         timeout: float | None = None,
         ahead: bool = False,
     ) -> Generation:
-        """Have a model continue a prompt. Returns at once; read the ``Generation`` for what comes of it.
+        """Continue a prompt with a model. Returns at once; the ``Generation`` delivers the text.
 
         Args:
             served: the model, from ``load`` or ``serve``. If it was evicted, the request waits until it is back.
@@ -196,10 +195,10 @@ class Engine:
             sampling: how tokens are picked and when it ends. Greedy by default, until the model ends its turn.
             scope: conversations of different scopes share nothing, not even how long something takes: a tenant's name.
             system: how many of the first tokens are a system prompt. They stay in memory longest.
-            app: the application that asks, for the records. Empty: that of the ``guard`` which this is called in.
-            guards: what guards do when this request trips them. None: as that ``guard`` says, or as configured.
+            app: the application, by which the records count. Empty: that of the ``guard`` around this call.
+            guards: the action of guards that this request trips. None: as of that ``guard``, or as configured.
             timeout: seconds until ``DeadlineError``, counted from now.
-            ahead: nobody waits for it yet: its prompt is read while no other request runs, and given up for one.
+            ahead: only read the prompt, while no other request runs, and give it up for one.
 
         Raises:
             InputError: an argument is not possible. ContextLengthError, SchemaError: prompt or grammar are too long.
@@ -247,13 +246,12 @@ class Engine:
         progress: bool | None = None,
         timeout: float | None = None,
     ) -> Warmup:
-        """Compile every program that conversations of up to ``max_context`` tokens can need, all by default.
+        """Compile every program for conversations of up to ``max_context`` tokens; by default, of any length.
 
             print(engine().warmup("google/gemma-3-1b-it", max_context=8192))
 
-        Several at once, beside the requests that run. What was compiled is kept on the disk, so that the next process
-        finds it. ``progress`` says whether to draw a bar: by default, if standard error is a terminal. ``timeout`` is
-        for all of it, in seconds; what was compiled until then is kept.
+        Requests run meanwhile. Programs are kept on the disk, where the next process finds them. ``progress`` draws a
+        bar; by default, if standard error is a terminal. After ``timeout`` seconds it stops, and keeps what it has.
 
         Raises:
             DeadlineError: the time was up.
@@ -264,7 +262,7 @@ class Engine:
         return self._models.warmup(model, max_context, clock, progress=progress)
 
     def prepare(self, served: Served, grammar: Grammar | None = None) -> None:
-        """Make now what the first request with a grammar needs: a second, with Python's lock, for a large vocabulary.
+        """Prepare a model for grammars, which otherwise costs its first request with one a second or more.
 
         Raises:
             SchemaError: the grammar is too large, or too ambiguous.

@@ -29,7 +29,7 @@ LONGEST = 5  # compiles to show
 
 
 def placement_in_words(copies: int, nbytes: int) -> str:
-    """Return a sentence about copies that nobody asked for."""
+    """Return a sentence about implicit copies."""
     if not copies:
         return "no device placement mismatches detected"
     return f"{copies} implicit {'copy' if copies == 1 else 'copies'}, {show_bytes(nbytes)} in total"
@@ -79,7 +79,7 @@ class Report(Counters):
     standstill: str = ""  # which, as in "compiling my model read 16 512"
     devices: tuple[DeviceUse, ...] = ()  # memory that each has, and what is used of it
     live_arrays: int = 0  # of JAX's, in the whole process
-    implicit_copies: int = 0  # copies that nobody asked for, in the engine and in blocks with a guard around them
+    implicit_copies: int = 0  # implicit copies, in the engine and in blocks with a guard around them
     implicit_bytes: int = 0
     prefixes_written: int = 0  # files of keys and values that went to the disk
     prefix_bytes_written: int = 0
@@ -105,7 +105,7 @@ class Report(Counters):
 
     @property
     def device_placement(self) -> str:
-        """A sentence about copies that nobody asked for."""
+        """A sentence about implicit copies."""
         return placement_in_words(self.implicit_copies, self.implicit_bytes)
 
     @property
@@ -138,7 +138,7 @@ class Report(Counters):
 
         Args:
             name: "queue", "prefill", "first_token", "decode", "inference" (all but the queue), "total", "token" for
-                each token behind the first, or "per_token" for what these took in each request in the mean.
+                each token after the first, or "per_token" for their mean in each request.
             cold: of requests whose programs had never run in this process; else of the others.
         """
         views = (view.cold if cold else view.steady for view in self.series.values())

@@ -161,7 +161,7 @@ class Trips:
         self._lock = threading.RLock()  # a signal handler may come a second time
 
     def copied_unasked(self, nbytes: int) -> None:
-        """Count a copy that nobody asked for."""
+        """Count an implicit copy."""
         with self._lock:
             self.implicit_copies += 1
             self.implicit_bytes += nbytes

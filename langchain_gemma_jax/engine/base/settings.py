@@ -84,8 +84,8 @@ class Settings:
     cache_bytes: int | None = None
     """The most bytes of compiled programs; the least recently used ones are deleted first. None: 4 GiB."""
     map_weights: bool = True
-    """Map weights from a file in the user's cache, which is written when a model is first loaded on a CPU: later
-    processes share its pages. False: each process reads them to memory of its own. See docs/memory.md."""
+    """Map weights from a file in the user's cache, which is written when a model is first loaded on a CPU; later
+    processes share its memory. False: each process has a copy. See docs/memory.md."""
     prefix_store: int | str | None = None
     """Bytes of disk for prefixes that outlive the process: ``"32GB"``, or a number. None: no prefixes are kept on disk.
     See docs/prefix-store.md."""
@@ -95,9 +95,9 @@ class Settings:
     prefix_key_file: str | os.PathLike[str] | None = None
     """A file with the key for encrypting prefixes, which only its user can read. None: they are not encrypted."""
     prefix_peers: Sequence[str] | None = None
-    """Addresses of the other replicas' servers, as in ``["http://gemma-peers:8000"]``: what one of them has read is
-    asked for, and what this one has read is offered by its server. It needs ``prefix_store`` and ``prefix_key_file``;
-    a name may stand for many machines, this one among them."""
+    """Addresses of the other replicas' servers, as in ``["http://gemma-peers:8000"]``: replicas
+    ask each other for prompts that they have read. It needs ``prefix_store`` and ``prefix_key_file``. A name may have
+    several addresses, this machine's among them."""
     guards: str | Mapping[str, str] = "warn"
     """The policy for trips of guards: "off", "warn", "raise" or "callback", which calls ``on_trip``. One policy for
     all, or some by name: ``{"recompile": "raise", "cold_start": "off"}``. See docs/observability.md."""

@@ -56,7 +56,7 @@ class TokenLogprobs:
 
 @dataclass(frozen=True)
 class Piece:
-    """The output of one dispatch. Its text can lag behind its ids: half characters and possible stop strings wait."""
+    """The output of one dispatch. Text comes later than its ids if it could be half a character or a stop string."""
 
     ids: tuple[int, ...]
     text: str

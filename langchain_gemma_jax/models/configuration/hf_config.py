@@ -95,8 +95,8 @@ OTHER_GEMMAS: Mapping[str, str] = {
     "values. Use a Gemma 2 2B or 9B, which are the same sizes",
     "t5gemma": "T5Gemma is not supported: it has an encoder and a decoder. Use a Gemma 2 of its size",
     "t5gemma2": "T5Gemma 2 is not supported: it has an encoder and a decoder. Use a Gemma 3 of its size",
-    "diffusiongemma": "DiffusionGemma is not supported: it writes many tokens at once, and none after the other. Use a "
-    "Gemma 4 26B-A4B, which is the same size",
+    "diffusiongemma": "DiffusionGemma is not supported: it writes blocks of tokens at once, not one token after "
+    "another. Use a Gemma 4 26B-A4B, which is the same size",
 }
 """Members of the family that are not implemented, by how their model_type begins, and what to do instead."""
 

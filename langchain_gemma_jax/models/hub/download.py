@@ -78,13 +78,13 @@ def download(
             then where ``hf auth login`` left it.
         progress: True to draw progress bars. When None, only if standard error is a terminal.
         stop: lets another thread end the download, also while the Hub sends nothing.
-        file: the name of a GGUF file, or its quantisation, as in ``"Q8_0"``.
+        file: the name of a GGUF file, or its quantization, as in ``"Q8_0"``.
         is_adapter: True for an adapter: PEFT's two files, or a GGUF file.
 
     Raises:
         InputError: the id, the revision or the token is malformed. No request was sent.
         ModelNotOnHubError: there is no such id, or no such revision.
-        GatedModelError: the licence has to be accepted first, or the token is missing or wrong.
+        GatedModelError: the license has to be accepted first, or the token is missing or wrong.
         OfflineError: the Hub cannot be reached, and the cache holds no complete copy. If it does, that copy
             is returned, with a warning.
         CheckpointNotFoundError: the repository holds no Gemma, or no adapter, in a format that can be read.

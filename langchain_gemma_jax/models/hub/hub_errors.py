@@ -77,7 +77,7 @@ def _explain_answer(error: HfHubHTTPError, request: HubRequest) -> GemmaJaxError
     model, site, status = request.model_id, request.site, error.response.status_code
     match error:
         case hub.GatedRepoError():
-            return _refused(request, f"{model} is gated: its licence has to be accepted, by an account with a token")
+            return _refused(request, f"{model} is gated: its license has to be accepted, by an account with a token")
         case hub.RepositoryNotFoundError():
             return ModelNotOnHubError(
                 f"There is no model {model!r} on {site}; or it is private, and {_about_token(request)}. An id is "
@@ -100,7 +100,7 @@ def _explain_answer(error: HfHubHTTPError, request: HubRequest) -> GemmaJaxError
 def _refused(request: HubRequest, what: str) -> GatedModelError:
     return GatedModelError(
         f"{what}; and {_about_token(request)}.\n"
-        f"1. Accept the licence: {request.site}/{request.model_id}\n"
+        f"1. Accept the license: {request.site}/{request.model_id}\n"
         f"2. Make a token that may read: {request.site}/settings/tokens\n"
         "3. Pass it: ChatGemmaJax(token='hf_...') or load_model(token='hf_...'); or in the environment variable "
         "HF_TOKEN; or once and for all: hf auth login"

@@ -37,7 +37,7 @@ class HubRequest:
     cache: Path
     offline: bool
     timeout: float  # seconds until an answer has to begin
-    file: str | None = None  # the name of a GGUF file, or its quantisation
+    file: str | None = None  # the name of a GGUF file, or its quantization
     is_adapter: bool = False  # True: an adapter is wanted, and no model
 
     @property
@@ -70,7 +70,7 @@ def make_request(
     if not isinstance(revision, str) or _NOT_IN_REVISION.search(revision):
         raise InputError(f"revision: expected a branch, a tag or a commit, as in 'main', found {revision!r}.")
     if file is not None and not _FILE.fullmatch(file):
-        raise InputError(f"expected a GGUF file or a quantisation behind the id, as in ':Q8_0', found {file!r}.")
+        raise InputError(f"expected a GGUF file or a quantization after the id, as in ':Q8_0', found {file!r}.")
     if token is not None:
         token = token.strip()
         check_token(token)

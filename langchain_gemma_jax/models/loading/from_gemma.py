@@ -57,7 +57,7 @@ def from_gemma(
 
     Raises:
         InputError: an argument is wrong; among these ``UnsupportedModelError`` for a Gemma 3n, LoRA
-            adapters (merge them first) or quantised weights, and ``ConfigError`` for a model that is no Gemma.
+            adapters (merge them first) or quantized weights, and ``ConfigError`` for a model that is no Gemma.
         CheckpointError: the tree belongs to another model, or the tokenizer cannot be used.
 
     Nothing stays on the device after an error.

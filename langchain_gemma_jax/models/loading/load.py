@@ -42,7 +42,7 @@ def load(
 
     Args:
         source: an embedded model's name, a folder (Hugging Face safetensors, or Orbax), a GGUF file, or a model's id
-            on the Hugging Face Hub, with ":" and a quantisation or a file's name after it for a GGUF file there;
+            on the Hugging Face Hub, with ":" and a quantization or a file's name after it for a GGUF file there;
             or "ollama:" and the name of a model that Ollama has fetched; or "torchax:" and a folder or an id, for a
             model of another family, run by transformers' code. A string that is the path of a folder or a file always
             means that one.

@@ -125,7 +125,7 @@ class CodeReport:
 
     @property
     def device_placement(self) -> str:
-        """A sentence about copies that nobody asked for."""
+        """A sentence about implicit copies."""
         return placement_in_words(self.implicit_copies, self.implicit_bytes)
 
     def to_dict(self) -> dict[str, object]:

@@ -86,7 +86,7 @@ def test_what_is_not_there_or_not_clear(hub):
             download("org/model-GGUF", file=file)
     assert not fetched(hub)
     for file in ("../x", "a/b", "a:b", "", " "):
-        with pytest.raises(InputError, match="expected a GGUF file or a quantisation behind the id"):
+        with pytest.raises(InputError, match="expected a GGUF file or a quantization after the id"):
             download("org/model-GGUF", file=file)
 
 
