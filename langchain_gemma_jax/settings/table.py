@@ -133,7 +133,7 @@ class SamplingSettings(BaseModel):
     logit_bias: Annotated[dict[int, float] | None, Setting()] = None
     """Added to the scores of these token ids: from -100 to 100, where -100 bans the token."""
     seed: Annotated[int | None, Setting()] = None
-    """The same seed, conversation and settings give the same answer. None: a new seed each time."""
+    """A seed for sampling: with the same one, a conversation gets the same answer. None: a new seed each time."""
     stop: Annotated[list[str] | None, Setting(elsewhere=("stop_sequences",))] = None
     """Texts that end the answer and are not part of it, up to 64. They cut no tool call and no object of a schema."""
     max_tokens: Annotated[
@@ -168,7 +168,7 @@ class ChatSettings(DialogueSettings, SamplingSettings):
     parallel_tool_calls: Annotated[bool, Setting(checks.truth)] = True
     """Let the model call several tools at once. False ends its answer after the first call."""
     route: Annotated[Sizes | None, Setting(checks.route)] = None
-    """With ``model="auto"``: the models to choose from, smallest first, as in ``Route(light=..., heavy=...)``."""
+    """The models that ``model="auto"`` chooses from, smallest first, as in ``Route(light=..., heavy=...)``."""
     session: Annotated[str | None, Setting(checks.text, sent=False)] = None
     """The conversation's name, for routers in front of servers. None: a digest of its thread or its beginning."""
     guards: Annotated[str | dict[str, str] | None, Setting(checks.guard_policies, owned=True)] = None
