@@ -70,6 +70,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "adapters.adapter": ("open_adapter adapter_slots", "what files of adapters become, checked and padded"),
     "peft_config": ("open_adapter adapters", "scales, and refusals by name"),
     "peft_folder": ("open_adapter adapters", "one kind of an adapter's files"),
+    "packed.scaled": ("from_file device_mesh", "files with factors give the scores of dense ones, and are divided"),
     "gguf_adapter": ("open_adapter", "the other kind"),
     "row_knobs": ("sampling determinism", "rows' settings on the device: each row gets its own, in any company"),
     "other_hosts": ("hosts leader", "protocols, which the hosts of a group follow"),

@@ -15,7 +15,8 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.adapters.adapter import Adapter, Base
 from langchain_gemma_jax.models.adapters.gguf_adapter import read_file
-from langchain_gemma_jax.models.adapters.peft_folder import CONFIG, read_folder
+from langchain_gemma_jax.models.adapters.peft_folder import read_folder
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER
 from langchain_gemma_jax.stopping import Stop
 
 
@@ -42,7 +43,7 @@ def find_adapter(source: str | os.PathLike[str], *, token: str | None = None, st
     adapter_id, _, file = source.partition(":") if isinstance(source, str) else ("", "", "")
     if not is_model_id(adapter_id):
         raise UnknownModelError(
-            f"adapter={os.fspath(source)!r}: expected a folder with {CONFIG}, a GGUF file, or an id on the Hub such as "
+            f"adapter={os.fspath(source)!r}: expected a folder with {ADAPTER}, a GGUF file, or an id on the Hub, as in "
             f"'organisation/name', found neither at {path.absolute()}."
         )
     try:
@@ -71,9 +72,9 @@ def open_adapter(files: AdapterFiles, base: Base) -> Adapter:
 def _read(path: Path, base: Base) -> Adapter:
     if path.is_file():
         return read_file(path, base)
-    if not (path / CONFIG).exists():
+    if not (path / ADAPTER).exists():
         ggufs = sorted(path.glob("*.gguf"))
         if len(ggufs) == 1:
             return read_file(ggufs[0], base)
-        raise CheckpointNotFoundError(path, f"{CONFIG}, or one GGUF file", f"{len(ggufs)} GGUF files")
+        raise CheckpointNotFoundError(path, f"{ADAPTER}, or one GGUF file", f"{len(ggufs)} GGUF files")
     return read_folder(path, base)

@@ -10,8 +10,7 @@ import numpy as np
 from langchain_gemma_jax.errors import CheckpointNotFoundError, UnsafeCheckpointError, UnsupportedModelError
 from langchain_gemma_jax.models.adapters.adapter import Adapter, Base, Float32s, LowRank, Place, made, paired
 from langchain_gemma_jax.models.adapters.peft_config import peft_config
-from langchain_gemma_jax.models.checkpoint.folder import ADAPTER as CONFIG
-from langchain_gemma_jax.models.checkpoint.folder import ADAPTER_WEIGHTS as WEIGHTS
+from langchain_gemma_jax.models.checkpoint.folder import ADAPTER, ADAPTER_WEIGHTS
 from langchain_gemma_jax.models.checkpoint.safetensors import SafetensorsFile
 from langchain_gemma_jax.models.configuration.links import real_file
 from langchain_gemma_jax.models.configuration.strict_json import read_object, short
@@ -30,17 +29,17 @@ def read_folder(folder: Path, base: Base) -> Adapter:
         CheckpointError: the files cannot be used, or are for another model. ConfigError, UnsupportedModelError: the
         configuration is malformed, or asks for something that is not applied here.
     """
-    config = peft_config(read_object(real_file(folder, CONFIG), folder / CONFIG), folder / CONFIG)
-    if not (folder / WEIGHTS).exists():
+    config = peft_config(read_object(real_file(folder, ADAPTER), folder / ADAPTER), folder / ADAPTER)
+    if not (folder / ADAPTER_WEIGHTS).exists():
         if (folder / "adapter_model.bin").exists():
             raise UnsafeCheckpointError(
                 folder,
-                WEIGHTS,
+                ADAPTER_WEIGHTS,
                 "adapter_model.bin, a pickle",
                 "Reading a pickle runs the code in it. Save it again with PEFT's save_pretrained.",
             )
-        raise CheckpointNotFoundError(folder, f"{WEIGHTS} beside {CONFIG}", "no such file")
-    file = SafetensorsFile(folder, WEIGHTS)
+        raise CheckpointNotFoundError(folder, f"{ADAPTER_WEIGHTS} beside {ADAPTER}", "no such file")
+    file = SafetensorsFile(folder, ADAPTER_WEIGHTS)
     try:
         halves: dict[str, dict[Place, Float32s]] = {"A": {}, "B": {}}
         modules: dict[Place, str] = {}

@@ -27,10 +27,12 @@ class Scaled(Packed):
 
     def product(self, x: jax.Array, plan: Plan, real: jax.Array | None = None) -> jax.Array:
         out = self.blocks.product(x, plan, real)
-        return out * self.factors.reshape(*[1] * (out.ndim - 1), -1)
+        scaled: jax.Array = out * self.factors.reshape(*[1] * (out.ndim - 1), -1)
+        return scaled
 
     def rows(self, ids: jax.Array) -> jax.Array:
-        return self.blocks.rows(ids) * self.factors[ids][..., None]
+        rows: jax.Array = self.blocks.rows(ids) * self.factors[ids][..., None]
+        return rows
 
     def matrix_at(self, index: jax.Array) -> Scaled:
         return Scaled(self.blocks.matrix_at(index), self.factors[index])
