@@ -230,14 +230,12 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
         answer, *results = response.result or [None]
         if not isinstance(answer, AIMessage):
             return
-        over = {each.tool_call_id for each in results if isinstance(each, ToolMessage)}  # calls of the agent's own tool
-        if over == {call["id"] for call in answer.tool_calls}:
-            if not over or response.structured_response is not None:  # else the agent asks for a better object at once
+        there = {each.tool_call_id: each for each in results if isinstance(each, ToolMessage)}  # of the agent's own
+        if set(there) == {call["id"] for call in answer.tool_calls}:
+            if not there or response.structured_response is not None:  # else the agent asks for a better object at once
                 self._read(request, [*request.messages, *response.result, _NEXT])
         elif len(answer.tool_calls) > 1:  # behind a single call the next step begins at once
-            step = _Step(
-                request, answer, {each.tool_call_id: each for each in results if isinstance(each, ToolMessage)}
-            )
+            step = _Step(request, answer, there)
             with self._lock:
                 self._steps |= {call["id"]: step for call in answer.tool_calls}
                 while len(self._steps) > MOST_STEPS:

@@ -39,7 +39,8 @@ addEventListener('DOMContentLoaded', () => {
             field.value = 'Hello!';
             document.querySelector('#composer').requestSubmit();
         }
-        if (!window.answered && document.querySelector('.answer .text')?.textContent) window.answered = performance.now();
+        const written = document.querySelector('.answer .text')?.textContent;
+        if (!window.answered && written) window.answered = performance.now();
     });
     look.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
 });
@@ -105,9 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked, first = (median(each) for each in zip(*visits, strict=True))
     with_it, without = (median(each) for each in zip(*found, strict=True))
     ratios = sorted(one / other for one, other in found)
-    print(
-        f"{len(visits)} visits: a question is taken after {asked:.3f} s, the first token is there after {first:.3f} s"
-    )
+    print(f"{len(visits)} visits: a question is taken after {asked:.3f} s, the first token shown after {first:.3f} s")
     print(f"The slowest: {max(each[1] for each in visits):.3f} s")
     print(f"{len(found)} pairs of steps, with / without the page: {', '.join(f'{each:.3f}' for each in ratios)}")
     rows = [
