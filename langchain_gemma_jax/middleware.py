@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest
+from langchain.agents.structured_output import AutoStrategy, OutputToolBinding, ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables.config import ensure_config
@@ -179,8 +180,8 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
         create_agent(ChatGemmaJax(), tools, middleware=[KeepWarmMiddleware()])
 
     After an answer, that is the conversation so far; after a tool's result, all results so far. It is read while the
-    engine is idle, and every other request goes first. It does nothing in agents with a ``response_format``, because
-    the middleware does not see their whole prompt.
+    engine is idle, and every other request goes first. A ``response_format`` is part of the prompt, and is read with
+    it.
 
     Raises:
         InputError: the agent's model cannot read ahead. ``ChatGemmaJax`` can.
@@ -226,13 +227,15 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _answered(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> None:
         """Begin with what follows an answer: its tools' results, or the user's next words."""
-        answer = response.result[-1] if response.result else None
-        if request.response_format is not None or not isinstance(answer, AIMessage):
+        answer, *results = response.result or [None]
+        if not isinstance(answer, AIMessage):
             return
-        if not answer.tool_calls:
-            self._read(request, [*request.messages, answer, _NEXT])
+        there = {each.tool_call_id: each for each in results if isinstance(each, ToolMessage)}  # of the agent's own
+        if set(there) == {call["id"] for call in answer.tool_calls}:
+            if not there or response.structured_response is not None:  # else the agent asks for a better object at once
+                self._read(request, [*request.messages, *response.result, _NEXT])
         elif len(answer.tool_calls) > 1:  # behind a single call the next step begins at once
-            step = _Step(request, answer)
+            step = _Step(request, answer, there)
             with self._lock:
                 self._steps |= {call["id"]: step for call in answer.tool_calls}
                 while len(self._steps) > MOST_STEPS:
@@ -256,7 +259,7 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
                 f"{type(request.model).__name__}, which has no prepare()."
             )
         system = [] if request.system_message is None else [request.system_message]
-        ahead = prepare([*system, *messages], tools=request.tools or None, **request.model_settings)
+        ahead = prepare([*system, *messages], **_bound(request))
         self._stop()
         if (thread := _thread()) is not None:
             with self._lock:
@@ -271,6 +274,19 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
                 ahead = self._ahead.pop(thread, None)
             if ahead is not None:
                 ahead.cancel()
+
+
+def _bound(request: ModelRequest[Any]) -> dict[str, Any]:
+    """Return what the agent binds to its model for a request, as far as the prompt shows it."""
+    form, tools = request.response_format, list(request.tools)
+    if form is not None and not isinstance(form, ToolStrategy | ProviderStrategy):
+        schema = form.schema if isinstance(form, AutoStrategy) else form
+        native = (getattr(request.model, "profile", None) or {}).get("structured_output")
+        form = ProviderStrategy(schema) if native else ToolStrategy(schema)
+    if isinstance(form, ToolStrategy):
+        tools += [OutputToolBinding.from_schema_spec(each).tool for each in form.schema_specs]
+    asked = form.to_model_kwargs() if isinstance(form, ProviderStrategy) else {}
+    return {**asked, **request.model_settings, "tools": tools or None}
 
 
 def _thread() -> str | None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from langchain_gemma_jax import BusyError
 from langchain_gemma_jax.engine.api import process
@@ -194,11 +195,9 @@ def test_a_recipe_runs(recipe, runner, tmp_path):
 
 @pytest.mark.long
 def test_the_service_answers_and_streams(monkeypatch):
-    pytest.importorskip("fastapi", reason="what the recipe is about; make ecosystem has it")
-    testclient = pytest.importorskip("fastapi.testclient")
     with own_engine():
         module = runpy.run_path(str(ROOT / "examples" / "recipes" / "service.py"))
-        client = testclient.TestClient(module["app"], raise_server_exceptions=False)
+        client = TestClient(module["app"], raise_server_exceptions=False)
         found = client.post("/visit", params={"text": "The city is Oslo. The days are 4."})
         assert set(found.json()) == {"city", "days"}
         assert client.get("/answer", params={"question": "Hello!"}).text

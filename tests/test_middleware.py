@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 from langchain_gemma_jax import Choice, InputError
 from langchain_gemma_jax.middleware import KeepWarmMiddleware, RouteMiddleware
@@ -132,6 +134,54 @@ def test_the_first_result_is_read_while_the_second_tool_runs():
     agent = create_agent(model, [ring, wait], middleware=[KeepWarmMiddleware()])
     agent.invoke({"messages": [HumanMessage("Ring")]})
     assert model.seen[0].said == ["Ring", "", "dingding"]
+
+
+class Weather(BaseModel):
+    """The weather."""
+
+    sunny: bool
+
+
+class Bound(Reader):
+    """A model that notes what it is bound to, and says so when it reads ahead."""
+
+    bound: list = []  # noqa: RUF012
+    ahead: list = []  # noqa: RUF012
+
+    def bind_tools(self, tools, **kwargs):
+        self.bound.append([[each.name for each in tools], kwargs.get("response_format")])
+        return self
+
+    def prepare(self, messages, **given):
+        tools = [each.name for each in given["tools"] or ()]
+        self.ahead.append(([each.type for each in messages], [tools, given.get("response_format")]))
+        return super().prepare(messages, **given)
+
+
+def object_of(call_id: str, **args: object) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "Weather", "args": args, "id": call_id}])
+
+
+@pytest.mark.parametrize(
+    ("form", "native", "answers", "before"),
+    [
+        (Weather, True, ['{"sunny": true}'], ["human", "ai", "human"]),
+        (ProviderStrategy(Weather), False, ['{"sunny": true}'], ["human", "ai", "human"]),
+        (Weather, False, [object_of("1", sunny=True)], ["human", "ai", "tool", "human"]),
+        (
+            ToolStrategy(Weather),
+            True,
+            [object_of("1", sunny="perhaps"), object_of("2", sunny=True)],  # the first is refused, and asked again
+            ["human", "ai", "tool", "ai", "tool", "human"],
+        ),
+    ],
+)
+def test_an_agent_with_a_response_format_reads_ahead_what_it_binds(form, native, answers, before):
+    model = Bound(messages=iter(answers), profile={"structured_output": native})
+    agent = create_agent(model, [ring], response_format=form, middleware=[KeepWarmMiddleware()])
+    found = agent.invoke({"messages": [HumanMessage("Is it sunny?")]})
+    assert found["structured_response"] == Weather(sunny=True)
+    assert model.ahead == [(before, model.bound[-1])]
 
 
 def test_a_model_that_cannot_read_ahead_is_named():

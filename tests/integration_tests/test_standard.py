@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import pytest
@@ -10,6 +11,8 @@ from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.models.configuration.embedded import EMBEDDED, embedded_folder
+from tests.own_engine import own_engine
+from tests.serving import serving
 
 
 @pytest.mark.long
@@ -42,7 +45,7 @@ class TestEmbedded(ChatModelIntegrationTests):
         return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
 
     def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
-        model, question = ChatGemmaJax(), "What is between the earth and the moon?"
+        model, question = ChatGemmaJax(**self.chat_model_params), "What is between the earth and the moon?"
         model.invoke(question)
         if not stream:
             return model.invoke(question)
@@ -58,3 +61,22 @@ class TestStructuredByCalls(TestEmbedded):
     @property
     def structured_output_kwargs(self):
         return {"method": "function_calling"}
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[str]:
+    """A server of the larger embedded model, which lets its callers name the other one."""
+    with own_engine(), serving(None, models=(EMBEDDED[-1],)) as server:
+        yield server.listening.shown
+
+
+class TestServed(TestEmbedded):
+    """The same, answered by a server."""
+
+    @pytest.fixture(autouse=True)
+    def behind_a_server(self, at):
+        type(self).at = at
+
+    @property
+    def chat_model_params(self):
+        return {"server": self.at, "model": EMBEDDED[-1]}

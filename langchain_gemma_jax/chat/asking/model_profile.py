@@ -13,11 +13,13 @@ from langchain_gemma_jax.models.configuration.embedded import CONTEXT, embedded_
 from langchain_gemma_jax.models.configuration.hf_config import PREFIXED, config_from_hf
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.configuration.strict_json import read_object
+from langchain_gemma_jax.models.torchax.asked import PREFIX as TORCHAX
 
 _BY_SENSES = (
     "image_inputs", "image_url_inputs", "image_tool_message", "pdf_inputs", "pdf_tool_message", "audio_inputs",
     "attachment",
 )  # fmt: skip
+_LATER_SYSTEM = "mid_conversation_system_messages"
 
 
 def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
@@ -46,6 +48,10 @@ def profile_of(model: str, max_context: int | None = None) -> ModelProfile:
         attachment=False,
         temperature=True,
     )
+    if _LATER_SYSTEM in ModelProfile.__annotations__:  # of newer releases: older ones warn of what they do not know
+        profile["mid_conversation_tools"] = False
+        if not model.startswith(TORCHAX):  # whose own template may refuse one
+            profile["mid_conversation_system_messages"] = True
     config = _configuration(model) or (None if size is None else known()[size])
     context = None if config is None else config.max_context
     if embedded_folder(model) is not None:
@@ -91,8 +97,9 @@ def _tell_senses(profile: ModelProfile, model: str, size: str | None) -> None:
 def _tell_turns(profile: ModelProfile, raw: Mapping[str, object]) -> None:
     """Enter in the profile that a model has neither turns nor tools, if it is of this kind."""
     if raw.get("model_type") == PREFIXED:
-        for name in ("tool_calling", "tool_call_streaming", "tool_choice", "structured_output"):
-            cast("dict[str, bool]", profile)[name] = False
+        for name in ("tool_calling", "tool_call_streaming", "tool_choice", "structured_output", _LATER_SYSTEM):
+            if name in profile:
+                cast("dict[str, bool]", profile)[name] = False
 
 
 def _configuration(model: str) -> ModelConfig | None:
@@ -118,5 +125,7 @@ def profile_of_all(models: Iterable[str], max_context: int | None = None) -> Mod
         found.pop("max_output_tokens", None)
     senses = {name: all(profile.get(name, False) for profile in profiles) for name in _BY_SENSES}
     cast("dict[str, bool]", found).update(senses)
+    if _LATER_SYSTEM in found:
+        found["mid_conversation_system_messages"] = all(profile.get(_LATER_SYSTEM, False) for profile in profiles)
     found["reasoning_output"] = all(profile.get("reasoning_output", False) for profile in profiles)
     return found

@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.configuration.strict_json import short
 from langchain_gemma_jax.models.hub.hub_errors import MAY_PASS, UnreachableError, explained
 from langchain_gemma_jax.models.hub.hub_request import HubRequest, check_token, is_commit, make_request
 from langchain_gemma_jax.models.hub.hub_stop import stoppable
-from langchain_gemma_jax.models.hub.progress import is_wanted
+from langchain_gemma_jax.models.hub.progress import Transfer, is_wanted
 from langchain_gemma_jax.stopping import Stop
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def download(
     stop: Stop | None = None,
     file: str | None = None,
     is_adapter: bool = False,
+    transfer: Transfer | None = None,
 ) -> Path:
     """Download a model's files unless they are in the local cache, and return their folder, or a GGUF file in it.
 
@@ -80,6 +81,7 @@ def download(
         stop: lets another thread end the download, also while the Hub sends nothing.
         file: the name of a GGUF file, or its quantization, as in ``"Q8_0"``.
         is_adapter: True for an adapter: PEFT's two files, or a GGUF file.
+        transfer: counts the bytes, for another thread that looks.
 
     Raises:
         InputError: the id, the revision or the token is malformed. No request was sent.
@@ -99,7 +101,7 @@ def download(
             return folder
     try:
         with explained(request):
-            return _fetch(request, progress=progress, stop=stop)
+            return _fetch(request, progress=progress, stop=stop, transfer=transfer or Transfer())
     except UnreachableError as error:
         if stop is not None:
             stop.check()
@@ -130,7 +132,7 @@ def cached_copy(model_id: str, file: str | None = None) -> Path | None:
 # The transfer.
 
 
-def _fetch(request: HubRequest, *, progress: bool | None, stop: Stop | None) -> Path:
+def _fetch(request: HubRequest, *, progress: bool | None, stop: Stop | None, transfer: Transfer) -> Path:
     from huggingface_hub import get_token
 
     if request.offline:
@@ -138,11 +140,16 @@ def _fetch(request: HubRequest, *, progress: bool | None, stop: Stop | None) -> 
     if implicit := request.token or get_token():
         check_token(implicit)
     with stoppable(stop, request.timeout) as headers:
-        return _fetch_with(headers, request, progress=progress, stop=stop)
+        return _fetch_with(headers, request, progress=progress, stop=stop, transfer=transfer)
 
 
 def _fetch_with(
-    headers: dict[str, str] | None, request: HubRequest, *, progress: bool | None, stop: Stop | None
+    headers: dict[str, str] | None,
+    request: HubRequest,
+    *,
+    progress: bool | None,
+    stop: Stop | None,
+    transfer: Transfer,
 ) -> Path:
     from huggingface_hub import HfApi, snapshot_download
 
@@ -150,9 +157,10 @@ def _fetch_with(
     for _ in range(_ROUNDS):
         commit, listed = _list(api, request, stop)
         files = _select(listed, request)
-        _forget_damaged(request, commit, files)
-        names = [glob.escape(name) for name in files]
-        _check_space(request, names, sum(size or 0 for size in files.values()))
+        here = _forget_damaged(request, commit, files)
+        names, total = [glob.escape(name) for name in files], sum(size or 0 for size in files.values())
+        _check_space(request, names, total)
+        transfer.begin(commit, total, here)
         folder = Path(
             snapshot_download(
                 request.model_id,
@@ -162,11 +170,12 @@ def _fetch_with(
                 endpoint=request.endpoint,
                 token=request.token,
                 headers=headers,
-                tqdm_class=_bars(progress=progress),
+                tqdm_class=_bars(progress=progress, transfer=transfer),
             )
         )
         if folder.name == commit:
             _check_arrived(folder, files)
+            transfer.end()
             return _path_to_load(folder, files)
     raise HubError(
         f"{request.model_id}: revision {request.revision!r} moved {_ROUNDS} times while it was downloaded. "
@@ -281,7 +290,7 @@ def _check_space(request: HubRequest, names: list[str], total: int) -> None:
         cache_dir=request.cache,
         endpoint=request.endpoint,
         token=request.token,
-        tqdm_class=_bars(progress=False),
+        tqdm_class=_bars(progress=False, transfer=Transfer()),
         dry_run=True,
     )
     needed = sum(file.file_size or 0 for file in plan if file.will_download)
@@ -311,7 +320,10 @@ def _check_arrived(folder: Path, files: Files) -> None:
             )
 
 
-def _bars(*, progress: bool | None) -> type[tqdm]:
+_BYTES = "huggingface_hub.snapshot_download"  # the name of the bar that counts the bytes of all files
+
+
+def _bars(*, progress: bool | None, transfer: Transfer) -> type[tqdm]:
     """Return huggingface_hub's progress bar, shown or not. HF_HUB_DISABLE_PROGRESS_BARS=1 overrides any argument."""
     from huggingface_hub.utils.tqdm import tqdm
 
@@ -319,7 +331,13 @@ def _bars(*, progress: bool | None) -> type[tqdm]:
 
     class Bar(tqdm):
         def __init__(self, *args: object, **options: object) -> None:
+            self._of_bytes = options.get("name") == _BYTES and options.get("unit") == "B"
             super().__init__(*args, **options | {"disable": not shown})  # type: ignore[no-untyped-call]
+
+        def update(self, n: float | None = 1) -> bool | None:
+            if self._of_bytes:
+                transfer.count(int(n or 0))
+            return super().update(n)
 
     return Bar
 
@@ -381,14 +399,20 @@ def _looks_whole(folder: Path) -> bool:
         return False
 
 
-def _forget_damaged(request: HubRequest, commit: str, files: Files) -> None:
-    """Delete cached files of a wrong size, so that they are downloaded again."""
+def _forget_damaged(request: HubRequest, commit: str, files: Files) -> int:
+    """Delete cached files of a wrong size, so that they are downloaded again. Return the bytes of the others."""
     from huggingface_hub import try_to_load_from_cache
 
+    here = 0
     for name, size in files.items():
         path = try_to_load_from_cache(request.model_id, name, request.cache, revision=commit)
-        if isinstance(path, str) and size not in (None, Path(path).stat().st_size):
+        if not isinstance(path, str):
+            continue
+        if size in (None, found := Path(path).stat().st_size):
+            here += found
+        else:
             _forget(Path(path))
+    return here
 
 
 def _forget(path: Path) -> None:

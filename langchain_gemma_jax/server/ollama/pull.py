@@ -14,6 +14,7 @@ from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.gguf.ollama import PREFIX
 from langchain_gemma_jax.models.hub.download import download
 from langchain_gemma_jax.models.hub.hub_request import is_model_id
+from langchain_gemma_jax.models.hub.progress import Transfer
 from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.fields import as_truth, refuse_unknown
 from langchain_gemma_jax.server.http.problems import RequestError
@@ -22,7 +23,7 @@ from langchain_gemma_jax.server.ollama.forms import LINES, line
 from langchain_gemma_jax.server.ollama.names import is_here, meant, name_in, spellings
 from langchain_gemma_jax.stopping import current
 
-_BETWEEN = 1.0  # seconds between two lines while a model is fetched
+_BETWEEN = 0.25  # seconds between two lines while a model is fetched
 _DONE = {"status": "success"}
 
 
@@ -79,25 +80,36 @@ def _to_fetch(name: str, caller: Caller) -> str | None:
     )
 
 
-async def _fetched(wanted: str | None, clock: Clock) -> dict[str, Any]:
+async def _fetched(wanted: str | None, clock: Clock, transfer: Transfer | None = None) -> dict[str, Any]:
     if wanted is not None:
-        await abegin(partial(_fetch, wanted), clock)
+        await abegin(partial(_fetch, wanted, transfer), clock)
     return _DONE
 
 
 async def _told(wanted: str | None, clock: Clock) -> AsyncGenerator[bytes, None]:
     yield line({"status": "pulling manifest"})
     if wanted is not None:
-        fetching = asyncio.ensure_future(_fetched(wanted, clock))
+        transfer = Transfer()
+        fetching = asyncio.ensure_future(_fetched(wanted, clock, transfer))
         try:
             while not (await asyncio.wait([fetching], timeout=_BETWEEN))[0]:
-                yield line({"status": f"pulling {wanted}"})
+                yield line(_progress(wanted, transfer))
             await fetching
+            yield line(_progress(wanted, transfer))
         finally:
             fetching.cancel()  # where the client has left: the download ends
     yield line(_DONE)
 
 
-def _fetch(wanted: str) -> None:
+def _progress(wanted: str, transfer: Transfer) -> dict[str, Any]:
+    """Return a line as Ollama has it: clients draw a bar for each digest. Here one commit of the Hub is one."""
+    found: dict[str, Any] = {"status": f"pulling {wanted}"}
+    if transfer.commit:
+        completed, total = transfer.counts
+        found |= {"digest": transfer.commit, "total": total, "completed": completed}
+    return found
+
+
+def _fetch(wanted: str, transfer: Transfer | None) -> None:
     model_id, _, file = wanted.partition(":")
-    download(model_id, file=file or None, progress=False, stop=current())
+    download(model_id, file=file or None, progress=False, stop=current(), transfer=transfer)

@@ -5,8 +5,21 @@ from __future__ import annotations
 import json
 
 import pytest
+from langchain_core.language_models import ModelProfile
 
 from langchain_gemma_jax import ChatGemmaJax
+from langchain_gemma_jax.dialects import Message
+from langchain_gemma_jax.dialects.function_gemma import FunctionGemmaDialect
+from langchain_gemma_jax.dialects.gemma import GemmaDialect
+from langchain_gemma_jax.dialects.gemma4 import Gemma4Dialect
+
+NOT_OURS = {
+    "status": "a model on a disk does not age; its publisher's catalog says what is recommended",
+    "release_date": "neither a checkpoint nor a GGUF file says when it was published",
+    "last_updated": "likewise",
+    "reasoning_effort_levels": "a Gemma thinks or does not: `thinking`",
+    "reasoning_effort_default": "likewise",
+}
 
 
 @pytest.mark.parametrize(
@@ -77,3 +90,27 @@ def test_the_profile_is_what_all_of_them_can():
     unknown = ChatGemmaJax(route={"light": "./own", "heavy": "google/gemma-4-31b-it"}).profile
     assert "max_input_tokens" not in unknown
     assert not unknown["reasoning_output"]
+
+
+def test_every_field_of_a_profile_is_filled_or_not_ours():
+    filled = set(ChatGemmaJax(model="google/gemma-4-E2B-it").profile)
+    fields = set(ModelProfile.__annotations__)
+    assert filled <= fields, "LangChain warns of others"
+    assert fields - filled == set(NOT_OURS) & fields
+
+
+def test_a_later_system_message_stays_where_it_is():
+    """As the profile says of every Gemma, and of none with a template of its own."""
+    later = "mid_conversation_system_messages"
+    if later not in ModelProfile.__annotations__:
+        pytest.skip("a newer langchain-core has this field")
+    for name in ("sprout-s", "google/gemma-3-1b-it", "functiongemma-270m-it"):
+        assert ChatGemmaJax(model=name).profile[later] is True
+    assert later not in ChatGemmaJax(model="torchax:./qwen").profile
+    mixed = {"light": "torchax:./qwen", "heavy": "google/gemma-4-31b-it"}
+    assert ChatGemmaJax(route=mixed).profile.get(later, False) is False
+    for dialect in (GemmaDialect(), FunctionGemmaDialect(), Gemma4Dialect()):
+        said = [Message.system("One."), Message.user("Two."), Message.assistant("Three."), Message.system("Four.")]
+        text = dialect.render([*said, Message.user("Five.")]).text
+        places = [text.index(word) for word in ("One.", "Two.", "Three.", "Four.", "Five.")]
+        assert places == sorted(places), dialect.name

@@ -27,6 +27,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.hub import download as hub_module
 from langchain_gemma_jax.models.hub.download import download
+from langchain_gemma_jax.models.hub.progress import Transfer
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.recipes import Recipe
 from tests.hub_server import HubServer
@@ -58,6 +59,28 @@ def test_the_folder_holds_what_is_read_and_nothing_else(hub):
     folder = download("org/model")
     assert held(folder) == FILES
     assert folder.name == commit
+
+
+def test_the_bytes_of_a_download_are_counted_and_those_in_the_cache_are_there_at_once(hub):
+    class Counting(Transfer):
+        arrived = 0
+
+        def count(self, arrived):
+            self.arrived += arrived
+            super().count(arrived)
+
+    commit, total, resumed = hub.add("org/model", FILES), sum(map(len, FILES.values())), []
+    for missing in (None, "model.safetensors", None):
+        if missing:
+            for path in download("org/model").parents[1].rglob("*"):
+                if path.is_file() and path.read_bytes() == WEIGHTS:
+                    path.unlink()
+        transfer = Counting()
+        assert transfer.counts == (0, 0)
+        download("org/model", transfer=transfer)
+        assert (transfer.counts, transfer.commit) == ((total, total), commit)
+        resumed.append(transfer.arrived)
+    assert resumed == [total, len(WEIGHTS), 0]
     fetched = {seen.path.rpartition("/")[2] for seen in hub.requests("/resolve/")}
     assert fetched == FILES.keys()
 

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[3]
 LAST = "#log article:last-of-type"
 DONE = "document.querySelector('#stop').hidden"
 SEES = "google/gemma-3-4b-it"  # as published
+WEATHER = '[{"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]'
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR42mPgL8vDgxhGpbEhAFhVXu3KE/3UAAAAAElFTkSuQmCC"
 
 
@@ -82,6 +83,14 @@ def ask(tab: Tab, text: str) -> None:
     tab.wait(DONE)
 
 
+def begin(tab: Tab, text: str) -> None:
+    """Ask, and wait for the beginning of the answer."""
+    tab.click("#question")
+    tab.write(text)
+    tab.press("Enter", 13)
+    tab.wait("document.querySelector('#log .answer.writing') !== null")
+
+
 def known_of(tab: Tab) -> tuple[int, ...]:
     """How many tokens of the last prompt were known, and how many it had."""
     text = tab.run("[...document.querySelectorAll('.cost .known')].at(-1).innerText")
@@ -118,7 +127,7 @@ def test_a_tool_that_the_page_carries_out_and_one_of_a_persons_own(scripted):
     tab.click("#open-settings")
     tab.click("dialog [name='tool-calculate']")
     tab.click("dialog [name='ownTools']")
-    tab.write('[{"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]')
+    tab.write(WEATHER)
     tab.click("dialog button", "Done")
     ask(tab, "What is 2 * (3 + 4)?")
     tab.wait("document.querySelector('#log .answer:last-of-type strong')?.innerText === '14'")
@@ -133,6 +142,114 @@ def test_a_tool_that_the_page_carries_out_and_one_of_a_persons_own(scripted):
     assert len(engine.submitted) == 4
 
 
+def test_a_question_that_comes_before_a_result(scripted):
+    tab, engine = scripted
+    engine.answers += [call("weather", "city", "Oslo"), "Never mind.<turn|>"]
+    tab.run(f"localStorage.setItem('gemma-jax settings /', {json.dumps(json.dumps({'ownTools': WEATHER}))})")
+    tab.reload()
+    tab.wait("!document.querySelector('#model').disabled")
+    ask(tab, "Is it raining?")
+    assert tab.text(".card.result .tag") == "waits for you"
+    ask(tab, "Forget it.")
+    assert tab.text(".card.result .tag") == "failed"
+    assert tab.text(f"{LAST} .text") == "Never mind."
+    assert "No result was given." in str(engine.submitted[-1])
+    assert tab.count("form.card") == 0
+
+
+def test_an_answer_that_is_left_or_stopped_before_its_first_word(tab, monkeypatch):
+    silent, speaks = ScriptedEngine([], silent=True), ScriptedEngine(["Hello<turn|>"])
+    monkeypatch.setattr(process, "engine", lambda: silent)
+    with serving(None) as server:
+        tab.visit(f"{server.listening.shown}/")
+        tab.wait("!document.querySelector('#model').disabled")
+        begin(tab, "Hi")
+        tab.click("#open-settings")
+        tab.press("Escape", 27)
+        tab.wait("!document.querySelector('#settings').open")
+        assert tab.run(DONE) is False, "the key closed the settings alone"
+        tab.reload()
+        tab.wait("document.querySelector('#log .answer.stopped') !== null")
+        tab.wait("!document.querySelector('#model').disabled")
+        begin(tab, "Are you there?")
+        tab.press("Escape", 27)
+        tab.wait(DONE)
+        assert tab.count("#log .answer.stopped") == 2
+        monkeypatch.setattr(process, "engine", lambda: speaks)
+        ask(tab, "Now?")
+        assert tab.text(f"{LAST} .text") == "Hello"
+
+
+def test_what_a_reader_opened_or_typed_stays(scripted):
+    tab, engine = scripted
+    thought = "<|channel>thought\nHm.<channel|>"
+    engine.answers += [f"{thought}One.<turn|>", "Two.<turn|>", "Three.<turn|>"]
+    ask(tab, "First?")
+    tab.click(".thoughts summary")
+    tab.click("#log .question .actions button", "Edit")
+    tab.write(" Or not?")
+    ask(tab, "Second?")
+    assert tab.run("document.querySelector('.thoughts').open")
+    assert tab.run("document.querySelector('form.edit textarea').value") == "First? Or not?"
+    tab.click("form.edit button", "Leave it")
+    assert tab.run("document.activeElement.innerText") == "Edit"
+    tab.click(f"{LAST} .actions button", "Copy")
+    assert tab.text(f"{LAST} .actions button:last-child") == "Copied"
+    tab.click("#new-chat")
+    tab.wait("document.querySelector('.welcome') !== null")
+    tab.click("#notice button", "Bring the last one back")
+    tab.wait("document.querySelectorAll('#log .answer').length === 2")
+    tab.click("#new-chat")
+    ask(tab, "Third?")
+    assert tab.count("#log .answer") == 1
+    assert tab.run("document.querySelector('#notice').hidden")
+
+
+MARKDOWN = {
+    "1. a\n\n   ```py\n   if x:\n       y\n   ```\n\n2. b\n   - c": (
+        "<ol><li>a<figure>if x:\n    y</figure></li><li>b<ul><li>c</li></ul></li></ol>"
+    ),
+    "- a\n- b\n\n1. c": "<ul><li>a</li><li>b</li></ul><ol><li>c</li></ol>",
+    "**a** _b_ `c` *d*": "<p><strong>a</strong> _b_ <code>c</code> <em>d</em></p>",
+    "|a|b|\n|-|-|\n|1|2|": "<div><table><thead><tr><th>a</th><th>b</th></tr></thead>"
+    "<tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>",
+    "> a\n> > b": "<blockquote><p>a</p><blockquote><p>b</p></blockquote></blockquote>",
+}
+OUTLINE = """(text) => import('/page/markdown.js').then(({ shown }) => {
+    const told = (node) => node.nodeType === 3 ? node.data : node.tagName === 'FIGURE'
+        ? `<figure>${node.querySelector('code').innerText}</figure>`
+        : `<${node.tagName.toLowerCase()}>${[...node.childNodes].map(told).join('')}</${node.tagName.toLowerCase()}>`;
+    return [...shown(text).childNodes].map(told).join('');
+})"""
+
+
+def test_markdown_of_models_and_of_their_worst(tab, at):
+    tab.visit(at)
+    for text, shown in MARKDOWN.items():
+        assert tab.run(f"({OUTLINE})({json.dumps(text)})") == shown
+    hostile = [mark * 20_000 for mark in (">", "> ", "*a ", "**a ", "`a ", "``a` ", "[a", "[a](", "|-", "- " * 3, "#")]
+    hostile += ["\n".join(" " * depth + "- a" for depth in range(500)), "\n".join(">" * each for each in range(500))]
+    for text in hostile:
+        assert tab.run(f"({OUTLINE})({json.dumps(text)})"), text[:20]
+
+
+def test_the_keyboard_stays_where_it_was_when_something_is_drawn_again(tab, at):
+    tab.visit(at)
+    now = tab.run("""import('/page/dom.js').then(({ el, keepFocus }) => {
+        const part = (names) => names.map((name) => el('button', { data: { place: name } }, name));
+        const inside = el('div', { tabindex: '0' }, part(['a', 'b']));
+        document.body.append(inside);
+        inside.lastChild.focus();
+        const found = [['b', 'a'], ['a']].map((names) => {
+            keepFocus(inside, () => inside.replaceChildren(...part(names)));
+            return document.activeElement === inside ? 'all of it' : document.activeElement.innerText;
+        });
+        inside.remove();
+        return found;
+    })""")
+    assert now == ["b", "all of it"]
+
+
 def test_words_of_a_model_stay_words(scripted):
     tab, engine = scripted
     engine.answers += [
@@ -144,7 +261,7 @@ def test_words_of_a_model_stay_words(scripted):
 
 
 def test_a_picture_that_is_dropped(tab, monkeypatch):
-    engine = ScriptedEngine(["A square.<turn|>"], support=MediaSupport(SeenPictures()))
+    engine = ScriptedEngine(["A square.<turn|>"] * 2, support=MediaSupport(SeenPictures()))
     monkeypatch.setattr(process, "engine", lambda: engine)
     drop = f"""(async () => {{
         const bytes = Uint8Array.from(atob("{PNG}"), (each) => each.charCodeAt(0));
@@ -165,6 +282,12 @@ def test_a_picture_that_is_dropped(tab, monkeypatch):
         assert tab.run("document.querySelector('.question img').naturalWidth") == 10
         assert tab.text(f"{LAST} .text") == "A square."
         assert engine.submitted[0]["spans"].media
+        tab.run("document.querySelector('#question').value = 'And that?'")
+        tab.run(f"{drop.removesuffix('()')}().then(() => document.querySelector('#composer').requestSubmit())")
+        tab.wait("document.querySelectorAll('.question img').length === 2")
+        tab.wait(DONE)
+        tab.run(drop.replace("square.png", "notes.txt").replace(PNG, "AAAA"))
+        tab.wait("document.querySelector('#notice').innerText.includes('notes.txt is no picture')")
 
 
 def test_stop_edit_and_branch(tab, at):
@@ -206,6 +329,10 @@ def test_a_server_with_keys(tab, monkeypatch):
     with serving(None, keys=ApiKeys({ALICE: "alice"})) as server:
         tab.visit(f"{server.listening.shown}/")
         tab.wait("document.querySelector('#key').open")
+        tab.write("schlüssel")  # which no header of HTTP can have
+        tab.press("Enter", 13)
+        tab.wait("document.querySelector('#key-problem').innerText.includes('Expected letters, digits and signs')")
+        tab.run("document.activeElement.select()")
         tab.write("wrong-0123456789abcdef")
         tab.press("Enter", 13)
         tab.wait("document.querySelector('#key-problem').innerText.includes('does not know the API key')")

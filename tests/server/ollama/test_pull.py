@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import threading
 
+import httpx
+import numpy as np
+import ollama
 import pytest
+from huggingface_hub import close_session
+from safetensors.numpy import save
 
 from langchain_gemma_jax import ModelNotOnHubError
 from langchain_gemma_jax.server.ollama import pull
 from langchain_gemma_jax.stopping import StoppedError
+from tests.hub_server import HubServer
 from tests.serving import asked, connected, serving
 from tests.waiting import LONG
 
 PATH = "/api/pull"
+UNKEPT = {"limits": httpx.Limits(max_keepalive_connections=0)}  # connections that nobody has to close
 
 
 def lines(text):
@@ -25,7 +32,7 @@ def hub(monkeypatch):
     """Downloads, one a call, of a Hub that has gemma-3-1b-it and an unfinished one; and how they ended."""
     found = {"asked": [], "stopped": threading.Event(), "begun": threading.Event()}
 
-    def download(model_id, *, file, progress, stop):
+    def download(model_id, *, file, progress, stop, transfer):
         found["asked"].append((model_id, file))
         if model_id == "google/gemma-3-27b-it":
             found["begun"].set()
@@ -83,3 +90,28 @@ def test_a_client_that_leaves_ends_the_download(at, says, hub):
         client.sendall(head.encode() + body)
         assert hub["begun"].wait(LONG)
     assert hub["stopped"].wait(LONG)
+
+
+def test_ollamas_client_sees_the_bytes_arrive(says, monkeypatch, tmp_path):
+    says()
+    small = {"config.json": b'{"model_type": "gemma3_text"}', "tokenizer.json": b"{}"}
+    weights = save({"model.norm.weight": np.ones(300_000, np.float32)})
+    total, go = sum(map(len, (*small.values(), weights))), threading.Event()
+    with HubServer() as hub, serving(None) as server:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+        commit = hub.add("org/model", {**small, "model.safetensors": weights})
+        hub.fail(f"GET /org/model/resolve/{commit}/model.safetensors", action=lambda: go.wait(LONG))
+        seen = []
+        for each in ollama.Client(host=server.listening.shown, **UNKEPT).pull("hf.co/org/model", stream=True):
+            seen.append(each)
+            if each.completed == total - len(weights):
+                go.set()  # the rest may come
+    close_session()
+    assert go.is_set()
+    counted = [each for each in seen if each.total]
+    assert {(each.status, each.digest, each.total) for each in counted} == {("pulling org/model", commit, total)}
+    completed = [each.completed for each in counted]
+    assert completed == sorted(completed)
+    assert completed[-1] == total
+    assert (seen[0].status, seen[-1].status) == ("pulling manifest", "success")

@@ -1,35 +1,43 @@
 // The course of a conversation: questions go out, answers come in, tools are carried out, branches begin.
 
-import { sent } from "./conversation.js";
+import { cutShort, sent } from "./conversation.js";
 import { answer } from "./server.js";
 import { carriedOut } from "./tools.js";
 
 const MOST_ROUNDS = 10; // calls of tools in a row, for one question
+const NO_RESULT = "No result was given."; // to a call after which something else was asked
 
 export class Chat {
-  // `how` tells what is asked for: {calls, options, system}. `changed` is told of each node that looks otherwise now,
-  // and of null when the path itself did; `failed` of errors.
-  constructor(conversation, { how, changed, failed }) {
-    Object.assign(this, { conversation, how, changed, failed, stopping: null });
+  // `how` tells what is asked for: {calls, options, system}. `changed` gets each node that looks otherwise now, and null
+  // when the path itself does; `keyWanted` a refusal for want of a key; `tell` what belongs to no answer.
+  constructor(conversation, { how, changed, keyWanted, tell }) {
+    Object.assign(this, { conversation, how, changed, keyWanted, tell, stopping: null });
   }
 
   get busy() { return this.stopping !== null; }
 
   begin(conversation) {
     this.stop();
+    const before = this.conversation;
     this.conversation = conversation;
     this.saved(null);
+    return before;
   }
 
   stop() { this.stopping?.abort(); }
 
+  // Each of these waits for nothing and does nothing while an answer is written: a question would stay without one.
   ask(text, pictures) {
-    return this.run(this.conversation.add(this.conversation.last, { role: "human", text, pictures }));
+    const { conversation } = this;
+    if (this.busy) return undefined;
+    for (const node of conversation.path()) if (node.waits) Object.assign(node, { waits: false, failed: true, text: NO_RESULT });
+    return this.run(conversation.add(conversation.last, { role: "human", text, pictures }));
   }
 
   // A question in other words: a branch beside it.
   edit(node, text) {
     const { conversation } = this;
+    if (this.busy) return undefined;
     return this.run(conversation.add(conversation.parentOf(node), { role: "human", text, pictures: node.pictures ?? [] }));
   }
 
@@ -46,7 +54,7 @@ export class Chat {
     Object.assign(node, { text, waits: false });
     this.saved(node);
     const path = this.conversation.path();
-    return path.some((each) => each.waits) ? Promise.resolve() : this.run(path.at(-1));
+    return path.some((each) => each.waits) ? undefined : this.run(path.at(-1));
   }
 
   async run(parent) {
@@ -58,12 +66,12 @@ export class Chat {
         const path = conversation.path(parent);
         const node = conversation.add(parent, { role: "ai", text: "", thoughts: "", calls: [], ruins: [], state: "writing" });
         this.saved(null);
-        await this.write(node, parent.id === 0 ? [] : path);
+        await this.write(node, path);
         if (node.state !== "done" || !node.calls.length) return;
         parent = this.carryOut(node);
         if (conversation.path().some((each) => each.waits)) return;
       }
-      this.failed(new Error(`The model called tools ${MOST_ROUNDS} times without an answer. Ask in smaller steps.`));
+      this.tell(`The model called tools ${MOST_ROUNDS} times without an answer. Ask in smaller steps.`);
     } finally {
       this.stopping = null;
       this.saved(null);
@@ -82,25 +90,22 @@ export class Chat {
   }
 
   async write(node, path) {
-    const began = performance.now();
-    const { signal } = this.stopping;
+    const { conversation, stopping: { signal } } = this;
     try {
       const { calls, options, system } = await this.how();
-      for await (const told of answer(calls, sent(path, system), options, this.conversation.session, signal)) {
-        node.first_s ??= told.events ? (performance.now() - began) / 1000 : undefined;
+      for await (const told of answer(calls, sent(path, system), options, conversation.session, signal)) {
         take(node, told);
         this.changed(node);
       }
       node.state = "done";
+      node.calls = node.calls.filter((call) => call.args);
     } catch (error) {
-      node.state = signal.aborted ? "stopped" : "failed";
+      cutShort(node);
       if (!signal.aborted) {
-        node.problem = error.message;
-        this.failed(error);
+        Object.assign(node, { state: "failed", problem: error.message });
+        if (error.wantsKey) this.keyWanted(error);
       }
     }
-    node.calls = node.state === "done" ? node.calls.filter((call) => call.args) : []; // what broke off was no call
-    node.took_s = (performance.now() - began) / 1000;
     this.saved(node);
   }
 

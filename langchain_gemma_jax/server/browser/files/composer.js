@@ -7,15 +7,15 @@ const MOST_BYTES = 3_000_000; // ... and so is what has more bytes
 
 export class Composer {
   constructor({ ask, stop, editLast, told }) {
-    Object.assign(this, { ask, stop, editLast, told, pictures: [], sees: true });
+    Object.assign(this, { ask, stop, editLast, told, pictures: [], adding: Promise.resolve(), sees: true });
     this.field = byId("question");
     byId("composer").addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
     byId("stop").addEventListener("click", () => { stop(); this.field.focus(); });
     byId("attach").addEventListener("click", () => byId("files").click());
-    byId("files").addEventListener("change", (event) => { this.add(event.target.files); event.target.value = ""; });
+    byId("files").addEventListener("change", (event) => { this.add([...event.target.files]); event.target.value = ""; });
     this.field.addEventListener("input", () => this.fit());
     this.field.addEventListener("keydown", (event) => this.pressed(event));
-    this.field.addEventListener("paste", (event) => this.add(event.clipboardData.files));
+    this.field.addEventListener("paste", (event) => this.add([...event.clipboardData.files]));
     this.takeDrops();
   }
 
@@ -29,7 +29,8 @@ export class Composer {
     }
   }
 
-  submit() {
+  async submit() {
+    await this.adding; // a picture that was dropped just now belongs to the question
     const text = this.field.value.trim();
     if (this.busy || !(text || this.pictures.length)) return;
     const { pictures } = this;
@@ -67,15 +68,18 @@ export class Composer {
     addEventListener("dragleave", (event) => { if (!event.relatedTarget) byId("drop").hidden = true; });
     addEventListener("drop", (event) => {
       byId("drop").hidden = true;
-      if (has(event)) { event.preventDefault(); this.add(event.dataTransfer.files); }
+      if (has(event)) { event.preventDefault(); this.add([...event.dataTransfer.files]); }
     });
   }
 
-  async add(files) {
-    const found = [...files].filter((file) => file.type.startsWith("image/"));
-    if (!found.length) return;
+  add(files) {
+    if (!files.length) return;
     if (!this.sees) return this.told("This model sees no pictures. Choose one that does.");
-    for (const file of found) {
+    this.adding = this.adding.then(() => this.addAll(files));
+  }
+
+  async addAll(files) {
+    for (const file of files) {
       try {
         this.pictures.push(await picture(file));
       } catch {
@@ -91,7 +95,7 @@ export class Composer {
     listed.hidden = !this.pictures.length;
     listed.replaceChildren(...this.pictures.map((each, number) => el("li", {},
       el("img", { src: `data:${each.kind};base64,${each.data}`, alt: each.name }),
-      button("×", () => { this.pictures.splice(number, 1); this.drawPictures(); }, { "aria-label": `Remove ${each.name}` }))));
+      button("×", () => { this.pictures.splice(number, 1); this.drawPictures(); this.field.focus(); }, { "aria-label": `Remove ${each.name}` }))));
   }
 }
 

@@ -1,6 +1,8 @@
 // A conversation as a tree: an edited question or another answer is a branch beside the first one. Nothing is lost.
 
-const KEPT = "gemma-jax conversation";
+import { kept } from "./store.js";
+
+const store = kept("sessionStorage", "conversation");
 
 export class Conversation {
   constructor(told = {}) {
@@ -11,7 +13,9 @@ export class Conversation {
 
   static kept() {
     try {
-      return new Conversation(JSON.parse(sessionStorage.getItem(KEPT)) ?? {});
+      const found = new Conversation(JSON.parse(store.get()) ?? {});
+      for (const node of found.nodes.values()) if (node.state === "writing") cutShort(node); // the page was left
+      return found;
     } catch {
       return new Conversation();
     }
@@ -19,16 +23,10 @@ export class Conversation {
 
   keep() {
     const told = { session: this.session, nodes: [...this.nodes.values()] };
-    try {
-      sessionStorage.setItem(KEPT, JSON.stringify(told));
-    } catch { // pictures are too large for the browser's store: the words stay
-      const bare = told.nodes.map((each) => (each.pictures?.length ? { ...each, pictures: [], lost: each.pictures.length } : each));
-      try {
-        sessionStorage.setItem(KEPT, JSON.stringify({ ...told, nodes: bare }));
-      } catch {
-        sessionStorage.removeItem(KEPT);
-      }
-    }
+    if (store.set(JSON.stringify(told))) return;
+    // Pictures are too large for the browser's store: the words stay.
+    const bare = told.nodes.map((each) => (each.pictures?.length ? { ...each, pictures: [], lost: each.pictures.length } : each));
+    if (!store.set(JSON.stringify({ ...told, nodes: bare }))) store.forget();
   }
 
   get root() { return this.nodes.get(0); }
@@ -64,6 +62,11 @@ export class Conversation {
     const parent = this.parentOf(node);
     parent.chosen = (parent.chosen + step + parent.children.length) % parent.children.length;
   }
+}
+
+// An answer that was not written to its end. A call that broke off was no call.
+export function cutShort(node) {
+  Object.assign(node, { state: "stopped", calls: [] });
 }
 
 // The messages as the server's client sends them.

@@ -27,13 +27,31 @@ export function button(text, act, facts = {}) {
   return el("button", { type: "button", ...facts, on: { click: act } }, text);
 }
 
+// Change what is in an element, and leave the keyboard where it was: at what stays, or at what stands in its `place` now.
+export function keepFocus(inside, change) {
+  const before = document.activeElement;
+  const was = inside.contains(before);
+  change();
+  if (!was || document.activeElement === before) return;
+  const now = before.isConnected ? before : inside.querySelector(`[data-place="${before.dataset.place ?? ""}"]:not(:disabled)`);
+  (now ?? inside).focus({ preventScroll: true });
+}
+
 export async function copy(text, told) {
+  let done = false;
   try {
     await navigator.clipboard.writeText(text);
-    say(told, "Copied");
-  } catch {
-    say(told, "The browser does not let this page copy");
+    done = true;
+  } catch { // without https, browsers have no clipboard but the old one
+    const field = el("textarea", { class: "only-heard", "aria-hidden": "true" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    done = document.execCommand("copy");
+    field.remove();
+    told.focus();
   }
+  say(told, done ? "Copied" : "The browser does not let this page copy");
 }
 
 function say(told, text) {

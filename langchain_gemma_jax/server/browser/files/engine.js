@@ -1,6 +1,6 @@
 // The engine, live: what it does at this second, and where a request's time went.
 
-import { byId, bytes, el, seconds, svg, whole } from "./dom.js";
+import { byId, bytes, el, keepFocus, seconds, svg, whole } from "./dom.js";
 
 const MOST_SHOWN = 6; // requests
 const HISTORY = 60; // looks that the curve of tokens remembers
@@ -58,9 +58,9 @@ export class Engine {
 
 // A list that is drawn again each second keeps what a reader has opened.
 function keepOpen(part, made) {
-  const open = new Set([...part.querySelectorAll("details[open]")].map((each) => each.dataset.place));
-  part.replaceChildren(...made);
-  for (const each of part.querySelectorAll("details")) each.open = open.has(each.dataset.place);
+  const open = new Set([...part.querySelectorAll("details[open] > summary")].map((each) => each.dataset.place));
+  keepFocus(part, () => part.replaceChildren(...made));
+  for (const each of part.querySelectorAll("summary")) each.parentElement.open = open.has(each.dataset.place);
 }
 
 function requests(told) {
@@ -118,7 +118,7 @@ function models(told) {
   return [
     el("h2", {}, "Models in memory"),
     el("ul", { class: "list" }, told.models.map(model)),
-    gone.length ? el("details", { data: { place: "gone" } }, el("summary", {}, `Why something went (${told.evictions.length})`),
+    gone.length ? el("details", {}, el("summary", { data: { place: "gone" } }, `Why something went (${told.evictions.length})`),
       el("ul", { class: "list" }, gone.map((each) => el("li", {}, el("strong", {}, each.model), ` ${each.what}, ${bytes(each.nbytes)}: ${each.reason}`)))) : null,
   ].filter(Boolean);
 }
@@ -137,7 +137,7 @@ function guards(told) {
   return [
     el("h2", {}, "Guards"),
     kinds.length ? el("p", {}, kinds.map(([name, count]) => el("span", { class: "tag bad" }, `${name}: ${whole(count)}`))) : el("p", { class: "quiet" }, "None was tripped."),
-    latest.length ? el("details", { data: { place: "trips" } }, el("summary", {}, "The latest"),
+    latest.length ? el("details", {}, el("summary", { data: { place: "trips" } }, "The latest"),
       el("ul", { class: "list" }, latest.map((each) => el("li", {}, el("strong", {}, each.guard), ` ${seconds(each.s_ago)} ago: ${each.reason}.`, el("div", { class: "quiet" }, each.advice))))) : null,
   ].filter(Boolean);
 }

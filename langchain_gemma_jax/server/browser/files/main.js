@@ -3,7 +3,7 @@
 import { Chat } from "./chat.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { byId } from "./dom.js";
+import { button, byId } from "./dom.js";
 import { Engine } from "./engine.js";
 import { Messages } from "./messages.js";
 import { activity, key } from "./server.js";
@@ -22,7 +22,7 @@ const settings = new Settings(() => {
   composer.letSee(settings.can("images"));
 });
 const engine = new Engine();
-const chat = new Chat(Conversation.kept(), { how, changed, failed });
+const chat = new Chat(Conversation.kept(), { how, changed, keyWanted, tell });
 const messages = new Messages(chat, (text) => { composer.set(text); composer.submit(); });
 const composer = new Composer({ ask: (text, pictures) => { tell(""); messages.follows = true; chat.ask(text, pictures); }, stop: () => chat.stop(), editLast, told: tell });
 
@@ -38,13 +38,24 @@ function changed(node) {
   else messages.drawAll();
 }
 
-function failed(error) {
-  if (error.wantsKey) askForKey(key.get() ? error.message : "");
+function keyWanted(error) {
+  askForKey(key.get() ? error.message : "");
 }
 
-function tell(text) {
-  byId("notice").textContent = text;
+function tell(text, ...actions) {
+  byId("notice").replaceChildren(text, ...actions);
   byId("notice").hidden = !text;
+  byId("notice").classList.toggle("mild", actions.length > 0);
+}
+
+// A new conversation. The one before can be brought back until something else is told.
+function begin(conversation) {
+  const before = chat.begin(conversation);
+  tell("");
+  if (before.root.children.length && !conversation.root.children.length) {
+    tell("This is a new conversation. ", button("Bring the last one back", () => begin(before)));
+  }
+  composer.field.focus();
 }
 
 function editLast() {
@@ -76,7 +87,7 @@ async function watch() {
       await look();
       if (byId("notice").dataset.lost) { delete byId("notice").dataset.lost; tell(""); }
     } catch (error) {
-      if (error.wantsKey) failed(error);
+      if (error.wantsKey) keyWanted(error);
       else { byId("notice").dataset.lost = "yes"; tell(error.message); }
     }
   }
@@ -100,7 +111,9 @@ function askForKey(problem) {
 
 byId("key-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  key.set(byId("key-field").value.trim());
+  const given = byId("key-field").value.trim();
+  if (!/^[\x21-\x7e]+$/.test(given)) return askForKey("Expected letters, digits and signs without spaces. Copy the key again.");
+  key.set(given);
   try {
     await look();
     byId("key-field").value = "";
@@ -113,15 +126,18 @@ byId("key-form").addEventListener("submit", async (event) => {
 });
 byId("key").addEventListener("cancel", (event) => event.preventDefault()); // nothing can be done without
 
-byId("new-chat").addEventListener("click", () => { tell(""); chat.begin(new Conversation()); composer.field.focus(); });
+byId("new-chat").addEventListener("click", () => begin(new Conversation()));
 byId("toggle-engine").addEventListener("click", () => toggle(!isOpen()));
 
 addEventListener("keydown", (event) => {
   const writes = ["TEXTAREA", "INPUT", "SELECT"].includes(event.target.tagName);
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
   if (event.key === "Escape" && chat.busy) chat.stop();
   else if (event.key === "/" && !writes) { event.preventDefault(); composer.field.focus(); }
   else if (event.key === "." && event.ctrlKey) toggle(!isOpen());
 });
+
+addEventListener("pagehide", () => chat.conversation.keep()); // what was written so far
 
 toggle(!NARROW.matches);
 messages.drawAll();

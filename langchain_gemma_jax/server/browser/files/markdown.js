@@ -2,21 +2,24 @@
 
 import { button, copy, el } from "./dom.js";
 
-const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|__(.+?)__|(?<!\w)\*(?=\S)(.+?)(?<=\S)\*(?!\w)|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/s;
+// Each with a most length: else text full of openers takes the square of its length, with each frame.
+const INLINE = /(`{1,9})(.{1,2000}?)\1|\*\*(.{1,2000}?)\*\*|__(.{1,2000}?)__|(?<!\w)\*(?=\S)(.{1,2000}?)(?<=\S)\*(?!\w)|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)/s;
+const FENCE = /^(\s*)(```+|~~~+)\s*([\w+#.-]*)/;
+const DEEPEST = 8; // quotes in quotes, lists in lists: what goes deeper is shown as text
 const ITEM = /^(\s*)(?:[-*+]|(\d+)[.)])\s+(.*)$/;
 
-export function shown(text) {
+export function shown(text, depth = 0) {
   const lines = text.split("\n");
   const found = document.createDocumentFragment();
   let at = 0;
   while (at < lines.length) {
     const line = lines[at];
-    const fence = line.match(/^\s*(```+|~~~+)\s*([\w+#.-]*)/);
+    const fence = line.match(FENCE);
     if (!line.trim()) at++;
     else if (fence) at = code(lines, at, fence, found);
     else if (/^\s*#{1,6}\s/.test(line)) found.append(el("p", { class: "heading" }, inline(lines[at++].replace(/^\s*#+\s*/, ""))));
     else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) { found.append(el("hr")); at++; }
-    else if (/^\s*>/.test(line)) at = quote(lines, at, found);
+    else if (/^\s*>/.test(line) && depth < DEEPEST) at = quote(lines, at, found, depth);
     else if (ITEM.test(line)) at = list(lines, at, found);
     else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "")) at = table(lines, at, found);
     else at = paragraph(lines, at, found);
@@ -24,19 +27,20 @@ export function shown(text) {
   return found;
 }
 
-function code(lines, at, [, fence, language], found) {
+function code(lines, at, [, space, fence, language], found) {
   const inside = [];
-  for (at++; at < lines.length && !lines[at].trim().startsWith(fence); at++) inside.push(lines[at]);
+  const outer = new RegExp(`^\\s{0,${space.length}}`); // as far as the fence is indented, so is the code
+  for (at++; at < lines.length && !lines[at].trim().startsWith(fence); at++) inside.push(lines[at].replace(outer, ""));
   const text = inside.join("\n");
   const told = button("Copy", (event) => copy(text, event.currentTarget), { "aria-label": "Copy this code" });
   found.append(el("figure", { class: "code" }, el("figcaption", {}, el("span", {}, language || "text"), told), el("pre", { tabindex: "0" }, el("code", {}, text))));
   return at + 1;
 }
 
-function quote(lines, at, found) {
+function quote(lines, at, found, depth) {
   const inside = [];
   for (; at < lines.length && /^\s*>/.test(lines[at]); at++) inside.push(lines[at].replace(/^\s*>\s?/, ""));
-  found.append(el("blockquote", {}, shown(inside.join("\n"))));
+  found.append(el("blockquote", {}, shown(inside.join("\n"), depth + 1)));
   return at;
 }
 
@@ -44,15 +48,22 @@ function list(lines, at, found) {
   const open = []; // lists, from the outermost one
   for (; at < lines.length; at++) {
     const item = lines[at].match(ITEM);
+    const inside = open.at(-1)?.list.lastChild;
+    const fence = lines[at].match(FENCE);
     if (!item) {
-      if (!lines[at].trim() || !/^\s{2,}/.test(lines[at])) break;
-      open.at(-1).list.lastChild.append(" ", inline(lines[at].trim()));
+      const next = lines[at].trim() ? lines[at] : (lines[at + 1] ?? "");
+      if (!/^\s{2,}\S/.test(next) && !(next !== lines[at] && ITEM.test(next))) break;
+      if (fence) at = code(lines, at, fence, inside) - 1;
+      else if (lines[at].trim()) inside.append(" ", inline(lines[at].trim()));
       continue;
     }
     const [, space, number, text] = item;
-    while (open.length > 1 && space.length < open.at(-1).depth) open.pop();
-    if (!open.length || space.length > open.at(-1).depth) {
-      const made = el(number ? "ol" : "ul", number && number !== "1" ? { start: Number(number) } : {});
+    const kind = number ? "OL" : "UL";
+    const ended = ({ list, depth }) => (space.length < depth && open.length > 1) || (space.length <= depth && list.tagName !== kind);
+    while (open.length && ended(open.at(-1))) open.pop();
+    if (inside && !open.length) return at; // the next list
+    if (!open.length || (space.length > open.at(-1).depth && open.length < DEEPEST)) {
+      const made = el(kind, number && number !== "1" ? { start: Number(number) } : {});
       (open.length ? open.at(-1).list.lastChild : found).append(made);
       open.push({ list: made, depth: space.length });
     }

@@ -1,6 +1,6 @@
 // The conversation as it is seen: questions, answers, thoughts, cards of tools, and what each of them can be done with.
 
-import { button, byId, copy, el, seconds, whole } from "./dom.js";
+import { button, byId, copy, el, keepFocus, seconds, whole } from "./dom.js";
 import { shown } from "./markdown.js";
 
 const SUGGESTIONS = ["Explain in one sentence how a ring buffer works.", "Write a short thank-you note to a colleague.", "Which is larger, 9.11 or 9.9?"];
@@ -10,7 +10,7 @@ export class Messages {
     this.log = byId("log");
     this.elements = new Map(); // by node
     this.pending = new Set();
-    Object.assign(this, { chat, suggest, editing: null });
+    Object.assign(this, { chat, suggest, editing: null, opened: new Set() }); // opened: nodes whose thoughts are read
     this.follows = true; // the log's end, until somebody scrolls up
     this.log.addEventListener("scroll", () => {
       this.follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
@@ -19,8 +19,6 @@ export class Messages {
 
   // Draw the whole path again, and keep the place of the keyboard and what is being typed.
   drawAll() {
-    const { activeElement } = document;
-    const place = this.log.contains(activeElement) ? activeElement.dataset.place : null;
     const path = this.chat.conversation.path();
     const before = this.elements;
     this.elements = new Map();
@@ -29,8 +27,7 @@ export class Messages {
       if (there) this.elements.set(node, there);
       return there || this.drawn(node);
     });
-    this.log.replaceChildren(...(path.length ? made : [this.welcome()]));
-    if (place) this.log.querySelector(`[data-place="${place}"]`)?.focus();
+    keepFocus(this.log, () => this.log.replaceChildren(...(path.length ? made : [this.welcome()])));
     this.toEnd();
   }
 
@@ -38,15 +35,14 @@ export class Messages {
   draw(node) {
     if (!this.pending.size) {
       requestAnimationFrame(() => {
-        for (const each of this.pending) {
-          const before = this.elements.get(each);
-          if (!before?.isConnected) continue;
-          const open = before.querySelector("details.thoughts")?.open;
-          const made = this.drawn(each);
-          if (open) made.querySelector("details.thoughts")?.setAttribute("open", "");
-          before.replaceWith(made);
-        }
+        const nodes = [...this.pending];
         this.pending.clear();
+        keepFocus(this.log, () => {
+          for (const each of nodes) {
+            const before = this.elements.get(each);
+            if (before?.isConnected) before.replaceWith(this.drawn(each));
+          }
+        });
         this.toEnd();
       });
     }
@@ -71,7 +67,7 @@ export class Messages {
   }
 
   question(node) {
-    if (this.editing === node) return this.editor(node);
+    if (this.editing?.node === node) return this.editing.form; // with what was typed in it
     return el("article", { class: "question", "aria-label": "You" },
       (node.pictures ?? []).map(({ kind, data }, n) => el("img", { src: `data:${kind};base64,${data}`, alt: `Picture ${n + 1}` })),
       node.lost ? el("p", { class: "quiet" }, `(${node.lost} pictures were too large to be kept when the page was loaded again)`) : null,
@@ -80,9 +76,9 @@ export class Messages {
   }
 
   edit(node) {
-    this.editing = node;
+    const { form, field } = this.editor(node);
+    this.editing = { node, form };
     this.drawAll();
-    const field = this.log.querySelector("form.edit textarea");
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
   }
@@ -90,28 +86,38 @@ export class Messages {
   editor(node) {
     const field = el("textarea", { rows: 3, "aria-label": "The question in other words" });
     field.value = node.text;
-    const done = (text) => {
+    const leave = () => {
       this.editing = null;
-      if (text?.trim()) this.chat.edit(node, text.trim());
-      else this.drawAll();
+      this.drawAll();
+      this.log.querySelector(`[data-place="${node.id}-edit"]`)?.focus();
+    };
+    const asked = (event) => {
+      event.preventDefault();
+      if (this.chat.busy) return; // what was typed stays until the answer is there
+      if (!field.value.trim() || field.value.trim() === node.text) return leave();
+      this.editing = null;
+      this.follows = true;
+      this.chat.edit(node, field.value.trim());
+      byId("question").focus();
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") done(null);
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); done(field.value); }
+      if (event.key === "Escape") { event.preventDefault(); leave(); }
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) asked(event);
     });
-    return el("form", { class: "edit question", on: { submit: (event) => { event.preventDefault(); done(field.value); } } }, field,
-      el("div", { class: "actions" }, el("button", { class: "main" }, "Ask this instead"), button("Leave it", () => done(null))));
+    const form = el("form", { class: "edit question", on: { submit: asked } }, field,
+      el("div", { class: "actions" }, el("button", { class: "main" }, "Ask this instead"), button("Leave it", leave)));
+    return { form, field };
   }
 
   answer(node) {
     const writing = node.state === "writing";
     const silent = writing && !node.text && !node.calls.length;
     return el("article", { class: `answer ${node.state}`, "aria-label": node.model || "Answer", "aria-busy": writing ? "true" : "false" },
-      node.thoughts ? el("details", { class: "thoughts" }, el("summary", {}, silent ? "Thinking …" : "Thoughts"), el("div", { class: "words" }, node.thoughts)) : null,
+      node.thoughts ? this.thoughts(node, silent ? "Thinking …" : "Thoughts") : null,
       silent && !node.thoughts ? el("p", { class: "waiting" }, el("span", {}, "Reading"), el("i"), el("i"), el("i")) : null,
       el("div", { class: "text" }, shown(node.text)),
       node.calls.map((call) => this.call(call)),
-      node.ruins.map((ruin) => el("section", { class: "card broken" }, el("h3", {}, `A call of ${ruin.name || "a tool"} that is none`), el("pre", { tabindex: "0" }, ruin.raw), el("p", {}, ruin.error))),
+      node.ruins.map((ruin) => el("section", { class: "card broken" }, el("h3", {}, `A call of ${ruin.name || "a tool"} that cannot be read`), el("pre", { tabindex: "0" }, ruin.raw), el("p", {}, ruin.error))),
       node.state === "stopped" ? el("p", { class: "quiet" }, "Stopped.") : null,
       node.problem ? el("p", { class: "problem", role: "alert" }, node.problem) : null,
       node.warning ? el("p", { class: "quiet" }, node.warning) : null,
@@ -119,6 +125,12 @@ export class Messages {
         ["Again", "again", () => this.chat.again(node)],
         ...(node.text ? [["Copy", "copy", (event) => copy(node.text, event.currentTarget)]] : []),
       ])));
+  }
+
+  thoughts(node, title) {
+    const follow = (event) => this.opened[event.target.open ? "add" : "delete"](node);
+    return el("details", { class: "thoughts", open: this.opened.has(node), on: { toggle: follow } },
+      el("summary", { data: { place: `${node.id}-thoughts` } }, title), el("div", { class: "words" }, node.thoughts));
   }
 
   call(call) {

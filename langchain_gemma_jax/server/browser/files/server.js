@@ -1,6 +1,7 @@
 // The server that this page came from, and no other: what it does now, and answers as they come.
 
-const KEPT = "gemma-jax key";
+import { kept } from "./store.js";
+
 const home = document.baseURI; // the page's own address, so that a path before it is kept
 
 export class ServerProblem extends Error {
@@ -13,11 +14,7 @@ export class ServerProblem extends Error {
   get wantsKey() { return this.status === 401; }
 }
 
-export const key = {
-  get: () => sessionStorage.getItem(KEPT),
-  set: (value) => sessionStorage.setItem(KEPT, value),
-  forget: () => sessionStorage.removeItem(KEPT),
-};
+export const key = kept("sessionStorage", "key");
 
 async function asked(path, how = {}) {
   const headers = { ...how.headers };
@@ -53,7 +50,10 @@ export async function* answer(calls, messages, options, session, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error) => {
+      if (signal.aborted) throw error;
+      return { done: true };
+    });
     if (done) throw new ServerProblem("The connection broke before the answer was whole.", 0);
     const lines = (rest + value).split("\n");
     rest = lines.pop();

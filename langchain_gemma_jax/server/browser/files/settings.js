@@ -2,9 +2,10 @@
 
 import { button, byId, el } from "./dom.js";
 import { key } from "./server.js";
+import { kept } from "./store.js";
 import { OWN, typed } from "./tools.js";
 
-const KEPT = `gemma-jax settings ${new URL(".", document.baseURI).pathname}`;
+const store = kept("localStorage", "settings");
 const AT_FIRST = { model: "", light: "", heavy: "", other: "", system: "", thinking: false, temperature: "", max_tokens: "", seed: "", tools: [], ownTools: "", theme: "" };
 const NUMBERS = [["temperature", "Temperature", "the model's", 0, 100, 0.1], ["max_tokens", "Most tokens", "no limit", 1, 1_000_000, 1], ["seed", "Seed", "a new one", 0, 2 ** 31 - 1, 1]];
 const KEYS = [["Enter", "send"], ["Shift + Enter", "a new line"], ["Esc", "stop the answer"], ["↑", "in an empty field: edit the last question"], ["/", "to the question"], ["Ctrl + .", "show or hide the engine"]];
@@ -17,7 +18,7 @@ export class Settings {
     this.served = [];
     this.others = false;
     try {
-      Object.assign(this, { now: { ...AT_FIRST, ...JSON.parse(localStorage.getItem(KEPT)) } });
+      Object.assign(this, { now: { ...AT_FIRST, ...JSON.parse(store.get()) } });
     } catch {
       this.now = { ...AT_FIRST };
     }
@@ -28,7 +29,7 @@ export class Settings {
 
   set(facts) {
     Object.assign(this.now, facts);
-    try { localStorage.setItem(KEPT, JSON.stringify(this.now)); } catch { /* it holds until the page is left */ }
+    store.set(JSON.stringify(this.now));
     this.paint();
     this.changed();
   }
@@ -113,7 +114,7 @@ export class Settings {
       told.hidden = false;
       return false;
     }
-    facts.thinking = given.has("thinking");
+    if (this.can("thinking")) facts.thinking = given.has("thinking");
     facts.tools = Object.keys(OWN).filter((name) => given.has(`tool-${name}`));
     if (facts.other && facts.other !== this.now.other) facts.model = facts.other;
     this.set(facts);
