@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_gemma_jax.engine.api.generation import Generation
     from langchain_gemma_jax.engine.api.process import configure, engine
     from langchain_gemma_jax.engine.api.report import Report
-    from langchain_gemma_jax.engine.base.events import Tripped
+    from langchain_gemma_jax.engine.base.events import PromptRead, Tripped
     from langchain_gemma_jax.engine.base.guards import GuardWarning
     from langchain_gemma_jax.engine.base.ladders import Ladders
     from langchain_gemma_jax.engine.base.sampling_options import Sampling
@@ -147,6 +147,7 @@ __all__ = [
     "ModelStatus",
     "OfflineError",
     "Piece",
+    "PromptRead",
     "ProviderWarning",
     "ReentrantCallError",
     "Report",
@@ -232,6 +233,7 @@ _LAZY = {
     "OfflineError": ("errors", "OfflineError"),
     "Piece": ("engine.requests.request", "Piece"),
     "ReentrantCallError": ("errors", "ReentrantCallError"),
+    "PromptRead": ("engine.base.events", "PromptRead"),
     "ProviderWarning": ("provider", "ProviderWarning"),
     "Report": ("engine.api.report", "Report"),
     "Route": ("routing", "Route"),

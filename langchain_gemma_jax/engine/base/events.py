@@ -65,14 +65,27 @@ class Submitted:
 
 @dataclass(frozen=True)
 class PromptRead:
-    """A chunk of a request's prompt was handed to the device. The one before it has been read."""
+    """A chunk of a request's prompt was handed to the device. The one before it has been read.
+
+    ``engine().events.subscribe(PromptRead, function)`` calls a function with each, on the engine's thread, and returns
+    a function that ends this.
+
+    Attributes:
+        number: the request.
+        model: its model.
+        scope: its tenant.
+        app: the application that it counts for.
+        tokens: those of the prompt, up to the end of this chunk.
+        total: those of the whole prompt.
+        at: the time, by ``time.monotonic``.
+    """
 
     number: int
     model: str
     scope: str
     app: str
-    tokens: int  # of the prompt, up to the end of this chunk
-    total: int  # of the whole prompt
+    tokens: int
+    total: int
     at: float = field(default_factory=time.monotonic)
 
 
