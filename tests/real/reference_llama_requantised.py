@@ -39,7 +39,7 @@ def requantised(source: Path, name: str) -> Path:
     for entry, tensor, count in zip(entries, matrices, inputs, strict=False):
         entry.name, entry.data, entry.size = tensor.name.encode(), ones[count], count
     params.imatrix = entries
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")  # another process may be at it
     if llama_cpp.llama_model_quantize(str(source).encode(), str(unfinished).encode(), ctypes.byref(params)):
         sys.exit(f"llama.cpp cannot make {name}")
     unfinished.rename(path)
