@@ -9,7 +9,9 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,13 +60,21 @@ def at() -> Iterator[str]:
         yield f"{server.listening.shown}/"
 
 
+@contextmanager
+def visited(tab: Tab, **how: Any) -> Iterator[None]:
+    """The page of a server. It is left before that ends: it looks at the engine each second."""
+    with serving(None, **how) as server:
+        tab.visit(f"{server.listening.shown}/")
+        yield
+        tab.visit("about:blank")
+
+
 @pytest.fixture
 def scripted(monkeypatch, tab) -> Iterator[tuple[Tab, ScriptedEngine]]:
     """The page before an engine that says what it is told to."""
     engine = ScriptedEngine([])
     monkeypatch.setattr(process, "engine", lambda: engine)
-    with serving(None) as server:
-        tab.visit(f"{server.listening.shown}/")
+    with visited(tab):
         tab.wait("!document.querySelector('#model').disabled")
         yield tab, engine
 
@@ -160,8 +170,7 @@ def test_a_question_that_comes_before_a_result(scripted):
 def test_an_answer_that_is_left_or_stopped_before_its_first_word(tab, monkeypatch):
     silent, speaks = ScriptedEngine([], silent=True), ScriptedEngine(["Hello<turn|>"])
     monkeypatch.setattr(process, "engine", lambda: silent)
-    with serving(None) as server:
-        tab.visit(f"{server.listening.shown}/")
+    with visited(tab):
         tab.wait("!document.querySelector('#model').disabled")
         begin(tab, "Hi")
         tab.click("#open-settings")
@@ -269,8 +278,7 @@ def test_a_picture_that_is_dropped(tab, monkeypatch):
         dropped.items.add(new File([bytes], "square.png", {{ type: "image/png" }}));
         dispatchEvent(new DragEvent("drop", {{ dataTransfer: dropped, cancelable: true }}));
     }})()"""
-    with serving(None, models=("sprout-m", SEES)) as server:
-        tab.visit(f"{server.listening.shown}/")
+    with visited(tab, models=("sprout-m", SEES)):
         tab.wait("!document.querySelector('#model').disabled")
         tab.run(drop)
         assert "sees no pictures" in tab.text("#notice")
@@ -326,8 +334,7 @@ def test_stop_edit_and_branch(tab, at):
 def test_a_server_with_keys(tab, monkeypatch):
     engine = ScriptedEngine(["Hello<turn|>"])
     monkeypatch.setattr(process, "engine", lambda: engine)
-    with serving(None, keys=ApiKeys({ALICE: "alice"})) as server:
-        tab.visit(f"{server.listening.shown}/")
+    with visited(tab, keys=ApiKeys({ALICE: "alice"})):
         tab.wait("document.querySelector('#key').open")
         tab.write("schlüssel")  # which no header of HTTP can have
         tab.press("Enter", 13)
