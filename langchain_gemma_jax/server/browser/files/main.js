@@ -137,7 +137,7 @@ addEventListener("keydown", (event) => {
   else if (event.key === "." && event.ctrlKey) toggle(!isOpen());
 });
 
-addEventListener("pagehide", () => chat.conversation.keep()); // what was written so far
+addEventListener("pagehide", () => { chat.stop(); chat.conversation.keep(); }); // with what was written so far
 
 toggle(!NARROW.matches);
 messages.drawAll();
