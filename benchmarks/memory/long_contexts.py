@@ -98,7 +98,8 @@ def markdown(found: Mapping[str, Figures], lengths: Sequence[int]) -> str:
             )
     problems = [f"{name}: {figures.problem}" for name, figures in found.items() if figures.problem]
     versions = [f"{name}: {figures.facts.get('version')}" for name, figures in found.items() if figures.measured]
-    facts = [f"{machine()['processor']}, {machine()['cores']} cores", *versions, *problems]
+    back = "This package gives back what compiling took while it reads, which is in the last column as a minus."
+    facts = [f"{machine()['processor']}, {machine()['cores']} cores", *versions, back, *problems]
     return sections(table(header, body), bullets(facts))
 
 
