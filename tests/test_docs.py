@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from langchain_gemma_jax import BusyError
 from langchain_gemma_jax.engine.api import process
@@ -195,6 +194,8 @@ def test_a_recipe_runs(recipe, runner, tmp_path):
 
 @pytest.mark.long
 def test_the_service_answers_and_streams(monkeypatch):
+    from fastapi.testclient import TestClient  # what this recipe alone needs
+
     with own_engine():
         module = runpy.run_path(str(ROOT / "examples" / "recipes" / "service.py"))
         client = TestClient(module["app"], raise_server_exceptions=False)
