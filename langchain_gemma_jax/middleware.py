@@ -227,10 +227,12 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _answered(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> None:
         """Begin with what follows an answer: its tools' results, or the user's next words."""
-        answer, *results = response.result or [None]
-        if not isinstance(answer, AIMessage):
+        if not response.result or not isinstance(answer := response.result[0], AIMessage):
             return
-        there = {each.tool_call_id: each for each in results if isinstance(each, ToolMessage)}  # of the agent's own
+        results = response.result[1:]
+        there: dict[str | None, ToolMessage] = {
+            each.tool_call_id: each for each in results if isinstance(each, ToolMessage)
+        }  # of the agent's own
         if set(there) == {call["id"] for call in answer.tool_calls}:
             if not there or response.structured_response is not None:  # else the agent asks for a better object at once
                 self._read(request, [*request.messages, *response.result, _NEXT])
@@ -279,10 +281,9 @@ class KeepWarmMiddleware(AgentMiddleware[Any, Any, Any]):
 def _bound(request: ModelRequest[Any]) -> dict[str, Any]:
     """Return what the agent binds to its model for a request, as far as the prompt shows it."""
     form, tools = request.response_format, list(request.tools)
-    if form is not None and not isinstance(form, ToolStrategy | ProviderStrategy):
-        schema = form.schema if isinstance(form, AutoStrategy) else form
+    if isinstance(form, AutoStrategy):
         native = (getattr(request.model, "profile", None) or {}).get("structured_output")
-        form = ProviderStrategy(schema) if native else ToolStrategy(schema)
+        form = ProviderStrategy(form.schema) if native else ToolStrategy(form.schema)
     if isinstance(form, ToolStrategy):
         tools += [OutputToolBinding.from_schema_spec(each).tool for each in form.schema_specs]
     asked = form.to_model_kwargs() if isinstance(form, ProviderStrategy) else {}

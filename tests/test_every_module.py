@@ -54,7 +54,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "native": ("remote_model app", "our own client asks it, and is asked for it"),
     "calling.continued": ("llms text_forms", "texts that are gone on with, here and by a server"),
     "continued_text": ("completions generate", "a text that is gone on with: whole and in pieces, by both APIs"),
-    "browser_page": ("static_files activity page", "which of the page's requests is answered by what"),
     "ollama.notes": ("options chat embed", "what an answer tells of itself: seen in its field"),
     "ollama.asking": ("chat generate embed clients", "fields that the paths share, as each of them has them"),
     "ollama.answers": ("chat generate clients", "the form of answers, whole and by lines, as each path has it"),

@@ -337,7 +337,8 @@ def _bars(*, progress: bool | None, transfer: Transfer) -> type[tqdm]:
         def update(self, n: float | None = 1) -> bool | None:
             if self._of_bytes:
                 transfer.count(int(n or 0))
-            return super().update(n)
+            drawn: bool | None = super().update(n)
+            return drawn
 
     return Bar
 
