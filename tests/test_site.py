@@ -72,6 +72,12 @@ def test_the_sites_own_style_is_in_it():
     rules = (DOCS / style).read_text()
     assert "thead:not(:has(th:not(:empty)))" in rules  # a table without headings shows none
     assert "overflow-wrap: anywhere" in rules  # a table of many columns is cut nowhere
+    assert "overflow-wrap: break-word" in rules.partition("@media")[2]  # and on a narrow screen no word is
+
+
+def test_a_checklist_is_shown_as_one():
+    lists = [page.name for page in DOCS.glob("*.md") if "- [ ] [" in page.read_text()]
+    assert not lists or "pymdownx.tasklist" in SITE["markdown_extensions"]  # else a box takes the link after it
 
 
 def test_links_that_leave_the_folder_lead_to_copies():

@@ -76,7 +76,7 @@ def test_their_help_is_the_beginning_of_their_documentation(parser):
     )
     assert helps["max_tokens"] == (
         "N",
-        "the most tokens of an answer, thoughts too; by default until the context is full",
+        "the most tokens of an answer, thoughts included; by default until the context is full",
     )
 
 
