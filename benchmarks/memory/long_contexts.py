@@ -75,9 +75,9 @@ def markdown(found: Mapping[str, Figures], lengths: Sequence[int]) -> str:
         "engine",
         "read in",
         "a second",
-        "a token behind them",
+        "a token after them",
         "keys and values",
-        "resident beyond the weights",
+        "resident above the weights",
     ]
     body = []
     for length in lengths:
