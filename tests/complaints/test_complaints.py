@@ -1,4 +1,4 @@
-"""What users of other local models complain of, and what happens here: a test each. docs/benchmarks.md says whose."""
+"""Complaints of users of other local models, and what happens here, a test each. docs/benchmarks.md has the sources."""
 
 from __future__ import annotations
 

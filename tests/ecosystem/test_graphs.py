@@ -57,7 +57,7 @@ async def test_a_conversation_is_kept_in_sqlite(chat_of, tmp_path):
 
 
 def test_checkpoints_carry_nothing_of_an_engine(scripted):
-    """So they go to any database, and on in any process: there the conversation is read again, or found."""
+    """Checkpoints go to any database and on in any process, which reads the conversation again or finds it."""
     call = "<|tool_call>call:ring{n:3}<tool_call|><|tool_response>"
     model, engine = scripted("<|channel>thought\nHm<channel|>Hello.", call, thinking=True)
     saver = InMemorySaver()

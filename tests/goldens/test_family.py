@@ -70,7 +70,7 @@ def test_scores_are_those_of_transformers(name, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in FAMILY if name.startswith("shield")])
 def test_the_judgement_of_a_picture_is_the_share_of_yes_in_the_first_scores(name):
-    """What a decision model makes of the scores of these two tokens."""
+    """A decision model takes the scores of these two tokens alone."""
     ids = [FAMILY[name].config[key] for key in ("yes_token_index", "no_token_index")]
     shares = probabilities(golden(name)["logits"][0][ids].tolist(), 1.0)
     np.testing.assert_allclose(shares, golden(name)["shares"], atol=1e-6)

@@ -36,7 +36,7 @@ def as_stored(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def as_numbers(stored: np.ndarray) -> np.ndarray:
-    """What pages have, as the heads ``[..., dim]`` that it stands for."""
+    """Return the heads ``[..., dim]`` that stored pages stand for."""
     if stored.dtype != np.int8:
         return stored.astype(np.float64)
     scales = np.ascontiguousarray(stored[..., -SCALE:]).view(np.float32)

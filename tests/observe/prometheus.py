@@ -56,7 +56,7 @@ def free_port() -> int:
 
 
 def query(port: int, expression: str) -> list:
-    """What an expression gives now."""
+    """Return the value of an expression now."""
     return _get(port, "query", query=expression)["result"]
 
 

@@ -232,7 +232,7 @@ def test_alerts_fire_and_resolve_and_every_panel_has_data(running_of, tiny_model
 
 
 def drawn(ground: Ground, expression: str) -> list:
-    """What a panel shows: as soon as there is something, if something comes at all."""
+    """Return the first points of a panel; none if none come in time."""
     plain = expression.replace("$__rate_interval", "30s").replace("$__range", "1h")
     plain = re.sub(r"\$(job|instance|app)", ".*", plain)
     for _ in range(40):

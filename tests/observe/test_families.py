@@ -165,7 +165,7 @@ def test_there_are_never_too_many_series():
 
 
 def told(engine) -> dict:
-    """What a scrape of this engine says, vLLM's names among it."""
+    """Return a scrape of this engine, with vLLM's names."""
     registry = client.CollectorRegistry()
     registry.register(MetricsCollector(vllm=True))
     settled(engine)

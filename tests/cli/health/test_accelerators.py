@@ -1,4 +1,4 @@
-"""What the doctor says of drivers and plugins, of machines that are made up."""
+"""The doctor's findings about drivers and plugins, on made-up machines."""
 
 from __future__ import annotations
 

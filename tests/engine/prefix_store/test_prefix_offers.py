@@ -1,4 +1,4 @@
-"""What a replica offers: files of its own folder to who has the key, and nothing else of the disk."""
+"""Files that a replica offers: those of its own folder, to holders of the key, and nothing else of the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each device has, what may be used of it and what is: as whoever asks is told, from any thread."""
+"""Each device's capacity, budget and use, as reports have them, from any thread."""
 
 from __future__ import annotations
 
