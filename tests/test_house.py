@@ -690,6 +690,49 @@ def test_nothing_outside_imports_training():
     assert "training" in {name.partition(".")[0] for name in imports((root / "training" / "__main__.py").read_text())}
 
 
+def named(source: str) -> set[str]:
+    """Every name that a file gives to something, at any depth."""
+    found = set()
+    for node in nodes(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return found
+
+
+def missing(sources: dict[str, str]) -> list[str]:
+    """Imports from one file of a name that another one does not have."""
+    found = []
+    for file, source in sources.items():
+        for node in nodes(source):
+            if isinstance(node, ast.ImportFrom) and (known := sources.get(node.module or "")) is not None:
+                lacks = {alias.name for alias in node.names} - named(known) - {"*"}
+                modules_of_it = {each.rpartition(".")[2] for each in sources if each.startswith(f"{node.module}.")}
+                found += [f"{file}: {node.module}.{name}" for name in sorted(lacks - modules_of_it)]
+    return found
+
+
+def test_what_tests_import_from_each_other_exists():
+    """Mypy does not read tests, and those that need another library import only where it is installed."""
+    root = PACKAGE.parent
+    files = [path for folder in ("tests", "training") for path in (root / folder).rglob("*.py")]
+    sources = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
+        for path in files
+    }
+    assert len(sources) > 300
+    assert missing(sources) == []
+
+
+def test_missing_names_are_seen():
+    there = {"tests.a": "A = 1\ndef b(): ...\nclass C: ...\nimport d.e", "tests.f": "", "tests.f.g": ""}
+    assert missing(there | {"tests.h": "from tests.a import A, b, C, d\nfrom tests.f import g"}) == []
+    assert missing(there | {"tests.h": "def x():\n    from tests.a import B, b"}) == ["tests.h: tests.a.B"]
+
+
 if __name__ == "__main__":
     sys.stdout.write(
         "\n".join(["Grown, to be looked at again:", *advice()]) + "\n" if advice() else "Nothing has grown.\n"

@@ -262,6 +262,15 @@ def shown(seed: int) -> tuple[int, int]:
     return seed % len(SIZES), (seed + 5) % len(SIZES)
 
 
+def family_prompt(model: str, soft: int) -> list[int]:
+    """Return a prompt with one picture for one of ``FAMILY``. PaliGemma's is all read in both directions."""
+    bits = np.random.PCG64([0, crc32(f"{model}/prompt".encode())]).random_raw(64) >> np.uint64(40)
+    words = [3 + int(bit) % (BEGIN - 3) for bit in bits]
+    if FAMILY[model].config["model_type"] == "paligemma":
+        return [*[PICTURE] * soft, 2, *words[:13]]
+    return [2, *words[:11], BEGIN, *[PICTURE] * soft, END, *words[11:30]]
+
+
 def prompt(model: str, seed: int, tokens: tuple[int, int]) -> list[int]:
     """Return a prompt with two pictures in it, which have so many soft tokens."""
     bits = np.random.PCG64([seed, crc32(f"{model}/prompt".encode())]).random_raw(64) >> np.uint64(40)

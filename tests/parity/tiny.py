@@ -22,6 +22,7 @@ from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.kv_cache import PAGE, KVCache, allocate
 from tests.parity.architectures import with_few_layers
 from tests.parity.made_up import tensor
+from tests.xla_flags import as_users
 
 FLOAT32 = Recipe(dtype="float32")
 ARCHITECTURES = (
@@ -90,6 +91,12 @@ Program: TypeAlias = Callable[..., tuple[jax.Array, KVCache]]
 OPTIMISED: Program = jax.jit(_program, static_argnums=(1, 2))
 QUICK: Program = jax.jit(_program, static_argnums=(1, 2), compiler_options={"xla_backend_optimization_level": 0})
 """Without LLVM's optimisations: the same numbers but for rounding, compiled in half the time."""
+AS_USERS: Program = jax.jit(
+    _program,
+    static_argnums=(1, 2),
+    compiler_options={"xla_backend_optimization_level": 0} | as_users(),
+)
+"""The same by the kernels that users' XLA makes, whatever flags the tests are run with."""
 
 
 class Runner:

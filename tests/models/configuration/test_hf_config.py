@@ -280,7 +280,7 @@ UNSUPPORTED = {
     "T5Gemma": ({"model_type": "t5gemma"}, "T5Gemma is not supported: it has an encoder and a decoder. Use a Gemma 2"),
     "T5Gemma 2": ({"model_type": "t5gemma2"}, "T5Gemma 2 is not supported: .* Use a Gemma 3"),
     "an encoder alone": ({"model_type": "gemma4_vision"}, "found the vision encoder of a Gemma 4, .* Give the folder"),
-    "DiffusionGemma": ({"model_type": "diffusion_gemma"}, "DiffusionGemma is not supported: it writes many tokens"),
+    "DiffusionGemma": ({"model_type": "diffusion_gemma"}, "DiffusionGemma is not supported: it writes blocks"),
     "quantised": (G3 | {"quantization_config": {"bits": 4}}, "found a quantization_config. Use the unquantised"),
     "quantised inside": ({"model_type": "gemma3", "text_config": {"quantization_config": {}}}, "quantization_config"),
     "another activation": (G3 | {"hidden_activation": "silu"}, "hidden_activation='silu' is not supported"),
