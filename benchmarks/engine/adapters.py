@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--write-docs", action="store_true", help=f"renew the figures in {PAGE.relative_to(PAGE.parents[1])}"
     )
     options = parser.parse_args(arguments)
-    configure(drafts=False, ladders=Ladders(chunks=(64,), capacities=(256,), rows=(1, ROWS)))
+    configure(drafts=False, ladders=Ladders(chunks=(16, 64), capacities=(256,), rows=(1, ROWS)))
     others = Others()
     found = {Path(model).stem: measure(model, options.rank, options.rounds) for model in options.models}
     publish(report(found, options.rank, others.cores_used(), options.note), BLOCK, options)
