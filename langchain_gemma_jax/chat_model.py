@@ -252,10 +252,12 @@ class ChatGemmaJax(ChatSettings, BaseChatModel):
             tool = asked_tool.name
             check_tools([asked_tool], tool, self.dialect, lenient=strict is False)
             kwargs = {"parallel_tool_calls": False} | kwargs
-            model = self.bind_tools(formed, tool_choice=tool, ls_structured_output_format=asked.told, **kwargs)
+            model = self.bind_tools(formed, tool_choice=tool, ls_structured_output_format=asked.for_tracing, **kwargs)
         else:
             check_answer(checked_format(asked.response_format))
-            model = self.bind(response_format=asked.response_format, ls_structured_output_format=asked.told, **kwargs)
+            model = self.bind(
+                response_format=asked.response_format, ls_structured_output_format=asked.for_tracing, **kwargs
+            )
         reader = asked.reader(tool)
         return with_raw(model, reader) if include_raw else model | reader
 

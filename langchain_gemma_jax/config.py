@@ -205,7 +205,7 @@ def compiler_flags() -> tuple[str, str]:
 
 
 def memory_fraction() -> str:
-    """Return the share of a GPU that JAX was told to take, as the environment has it; "" if it was told nothing."""
+    """Return the share of a GPU that JAX may take, as the environment sets it; "" if it does not."""
     return os.environ.get("XLA_CLIENT_MEM_FRACTION") or os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION", "")
 
 

@@ -12,7 +12,7 @@ import langchain_gemma_jax.model_errors  # noqa: F401  our errors are LangChain'
 from langchain_gemma_jax.ancestry import refuse_at_the_end
 from langchain_gemma_jax.chat.asking.options import constructor_arguments, renamed
 from langchain_gemma_jax.chat.calling.embedding_calls import AskedVectors, vectors_of
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.engine.requests.clock import Clock
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.settings.table import ModelSettings, how_to_load
@@ -81,7 +81,7 @@ class GemmaJaxEmbeddings(ModelSettings, Embeddings):
         return (await self._avectors([text], "query"))[0]
 
     async def _avectors(self, texts: Sequence[str], what: str) -> list[list[float]]:
-        return await beside(self._vectors, texts, what)
+        return await in_thread(self._vectors, texts, what)
 
     def _vectors(
         self, texts: Sequence[str], what: str, refuse: Callable[[], None] = refuse_at_the_end

@@ -155,7 +155,7 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
 def _result(found: list[Continuation], asked: Options) -> LLMResult:
     read, written = sum(each.end.prompt_tokens for each in found), sum(each.end.generated_tokens for each in found)
     return LLMResult(
-        generations=[[Generation(text=each.text, generation_info=_told(each.end, asked))] for each in found],
+        generations=[[Generation(text=each.text, generation_info=_end_metadata(each.end, asked))] for each in found],
         llm_output={
             "model_name": asked.model,
             "token_usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
@@ -166,9 +166,9 @@ def _result(found: list[Continuation], asked: Options) -> LLMResult:
 def _chunk(piece: str | TextEnd, asked: Options) -> GenerationChunk:
     if isinstance(piece, str):
         return GenerationChunk(text=piece)
-    return GenerationChunk(text="", generation_info=_told(piece, asked))
+    return GenerationChunk(text="", generation_info=_end_metadata(piece, asked))
 
 
-def _told(end: TextEnd, asked: Options) -> dict[str, Any]:
-    told = {"model_name": asked.model, "model_provider": PROVIDER, "finish_reason": end.finish_reason}
-    return told | ({} if end.stop is None else {"stop": end.stop})
+def _end_metadata(end: TextEnd, asked: Options) -> dict[str, Any]:
+    metadata = {"model_name": asked.model, "model_provider": PROVIDER, "finish_reason": end.finish_reason}
+    return metadata | ({} if end.stop is None else {"stop": end.stop})

@@ -56,19 +56,19 @@ class RouteMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """See ``AgentMiddleware``."""
         choice, last = self._choose(request)
-        return _told(handler(request.override(model=self._models[choice.size])), choice, last)
+        return _with_decision(handler(request.override(model=self._models[choice.size])), choice, last)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """See ``AgentMiddleware``."""
         choice, last = self._choose(request)
-        return _told(await handler(request.override(model=self._models[choice.size])), choice, last)
+        return _with_decision(await handler(request.override(model=self._models[choice.size])), choice, last)
 
     def _choose(self, request: ModelRequest[Any]) -> tuple[Choice, str | None]:
         answers = (each for each in reversed(request.messages) if isinstance(each, AIMessage))
-        said = next((each.response_metadata.get("route", {}).get("size") for each in answers), None)
-        last = said if said in self._models else None
+        size = next((each.response_metadata.get("route", {}).get("size") for each in answers), None)
+        last = size if size in self._models else None
         signals = conversation_signals(request.messages).signals(
             tuple(self._models),
             last,
@@ -79,7 +79,7 @@ class RouteMiddleware(AgentMiddleware[Any, Any, Any]):
         return checked_choice(self._policy(signals), tuple(self._models)), last
 
 
-def _told(response: ModelResponse[Any], choice: Choice, last: str | None) -> ModelResponse[Any]:
+def _with_decision(response: ModelResponse[Any], choice: Choice, last: str | None) -> ModelResponse[Any]:
     """Return the response, with the decision added to its answers."""
     found = {"size": choice.size, "reason": choice.reason, "last": last}
     for message in response.result:

@@ -162,6 +162,10 @@ MOST_QUESTIONS = 0.01  # the share of docstrings that may
 # Classes and types that two modules call the same, still. No new ones.
 TWICE_NAMED = {"Params", "Tree"}
 
+# Names that fit anything, so they say nothing. What a caller sees in ``Signals`` keeps the one that it has.
+EMPTY_NAMES = {"told", "said", "beside", "behind", "anybody", "somebody", "nobody", "everybody", "whoever"}
+NAMED_SO = {"routing.signals.said", "chat.model_choice.conversation_signals.said"}
+
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jinja2", "torch", "tensorflow"}
 NEVER_CALLED = {"eval", "exec", "__import__"}
 NEVER_PASSED = {"allow_pickle"}
@@ -500,6 +504,11 @@ def test_a_docstring_can_be_read_alone():
     assert found == {}, "a summary names its subject, or says what is returned"
 
 
+def test_names_say_what_they_name():
+    found = {f"{module}.{name}" for module, source in modules().items() for name in empty_names(source)}
+    assert found == NAMED_SO
+
+
 def test_few_docstrings_open_like_a_question():
     found = {name: bad for name, source in modules().items() if (bad := questions(source))}
     count, total = sum(map(len, found.values())), sum(len(summaries(source)) for source in modules().values())
@@ -651,6 +660,15 @@ def test_summaries_with_a_subject_are_allowed():
     assert riddles('def f():\n    print("It is no docstring here.")\n    return "It"\n# It is a comment.') == []
 
 
+def test_empty_names_are_seen():
+    for source in (
+        "told = 1", "def f(told): ...", "def f(*_told): ...", "def told(): ...", "class Told: ...", "self._told = 1",
+        "class A:\n    told: int = 1", "for told in x: ...", "import a as told",
+    ):  # fmt: skip
+        assert [name.lower() for name in empty_names(source)] == ["told"], source
+    assert empty_names("untold = 1\nx.told()\nf(told=1)\nprint('told')") == []
+
+
 def test_questions_are_seen():
     for opening in QUESTIONS:
         for summary in (f"{opening} the engine's thread runs.", f"``{opening.lower()}``: a name.", f"{opening}: this."):
@@ -701,6 +719,20 @@ def named(source: str) -> set[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return found
+
+
+def empty_names(source: str) -> list[str]:
+    """What a file binds to a name of ``EMPTY_NAMES``."""
+    found = []
+    for node in nodes(source):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.append(name)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.append(name)
+            case ast.alias(asname=str(name)):
+                found.append(name)
+    return [name.lstrip("_") for name in found if name.lstrip("_").lower() in EMPTY_NAMES]
 
 
 def missing(sources: dict[str, str]) -> list[str]:

@@ -41,7 +41,7 @@ class Outcome:
     busy: tuple[float, ...]
 
     @property
-    def told(self) -> dict[str, float]:
+    def figures(self) -> dict[str, float]:
         """The figures of a table, of requests behind the warm-up."""
         begin = WARM * max(each.arrived for each in self.jobs)
         jobs = [each for each in self.jobs if each.arrived >= begin] or list(self.jobs)
@@ -174,7 +174,7 @@ def table(replicas: Sequence[int], options: argparse.Namespace, machine: Machine
     for count in replicas:
         trace = given or agents(count, options.conversations, options.load, machine, options.seed, Shape())
         for router in ROUTERS:
-            told = simulate(trace, machine, count, router, options.seed).told
+            told = simulate(trace, machine, count, router, options.seed).figures
             found.append(
                 f"| {count} | {router} | {told['hit']:.0%} | {told['p50']:.2f} s | {told['p95']:.2f} s | "
                 f"{told['cost']:.0f} | {told['uneven']:.2f} |"

@@ -46,7 +46,7 @@ class Load:
     lost: list[str] = field(default_factory=list)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The figures in a line."""
         first, whole = (quantiles(each, n=20)[18] for each in (self.first, self.whole))
         return (
@@ -191,7 +191,7 @@ def beside_rival(file: Path, clients: int, requests: int, rounds: int = 2) -> in
             for name, (port, model, form) in kinds.items():
                 numbers = range(1000 * (number + 1), 1000 * (number + 1) + requests // rounds)
                 told[name].append(load(port, model, form, clients, numbers))
-                print(f"{name}: {told[name][-1].told}", flush=True)
+                print(f"{name}: {told[name][-1].summary}", flush=True)
     rates = {name: max(each.tokens / each.seconds for each in seen) for name, seen in told.items()}
     late = {name: min(quantiles(each.first, n=20)[18] for each in seen) for name, seen in told.items()}
     print(

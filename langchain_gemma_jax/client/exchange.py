@@ -97,36 +97,36 @@ class WireAnswer:
             return []
         found: list[dict[str, Any]] = []
         for line in filter(None, lines):
-            told = self._read(line)
-            if "error" in told:
-                raise error_in(told["error"])
-            if "warning" in told:
-                warned(told["warning"], self._asked.address)
+            item = self._read(line)
+            if "error" in item:
+                raise error_in(item["error"])
+            if "warning" in item:
+                warned(item["warning"], self._asked.address)
                 continue
-            if "end" in told:
+            if "end" in item:
                 self.is_over = True
                 return found
-            found.append(told)
+            found.append(item)
         if not data or self._response.is_whole:
             raise lost(self._asked.address)
         return found
 
     def _read(self, line: bytes) -> dict[str, Any]:
         with suppress(ValueError, RecursionError):
-            if isinstance(told := json.loads(line), dict):
-                return told
+            if isinstance(item := json.loads(line), dict):
+                return item
         raise lost(self._asked.address)
 
     def _refused(self, body: bytes) -> GemmaJaxError:
         with suppress(ValueError, RecursionError):
-            told = json.loads(body)
-            if isinstance(told, dict) and isinstance(told.get("error"), dict) and "name" in told["error"]:
-                if (self._response.status, told["error"]["name"]) == NO_SUCH_CALL:
+            answer = json.loads(body)
+            if isinstance(answer, dict) and isinstance(answer.get("error"), dict) and "name" in answer["error"]:
+                if (self._response.status, answer["error"]["name"]) == NO_SUCH_CALL:
                     return ServerError(
                         f"The server at {self._asked.address} has no {PATH}{self._asked.what}: client and server are "
                         "not of one version. Install the same one of langchain-gemma-jax for both."
                     )
-                return error_in(told["error"])
+                return error_in(answer["error"])
         return _refused_on_the_way(self._asked.address, self._response.status)
 
 

@@ -16,7 +16,7 @@ from langchain_gemma_jax.chat.answering.answer_parts import Shown, WholeAnswer
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.answerer import THIS_PROCESS, Answerer
 from langchain_gemma_jax.chat.calling.continued import Continuation, TextEnd
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.client.exchange import WireRequest, aask, ask
 from langchain_gemma_jax.client.sessions import session_of
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -50,23 +50,23 @@ class RemoteModel:
 
     def answer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> WholeAnswer:
         """Return a whole answer."""
-        told = _only(list(ask(self._asked("answer", messages, options, clock))))
-        return whole_in(self._as_named(told, options))
+        item = _only(list(ask(self._asked("answer", messages, options, clock))))
+        return whole_in(self._as_named(item, options))
 
     async def aanswer(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> WholeAnswer:
         """Return a whole answer, without blocking the event loop."""
-        asked = await beside(self._asked, "answer", messages, options, clock)
-        async with aclosing(aask(asked)) as told:
-            return whole_in(self._as_named(_only([each async for each in told]), options))
+        asked = await in_thread(self._asked, "answer", messages, options, clock)
+        async with aclosing(aask(asked)) as items:
+            return whole_in(self._as_named(_only([each async for each in items]), options))
 
     def stream(
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, shown: Shown[T]
     ) -> Generator[T, None, None]:
         """Yield an answer in the caller's form, as it arrives."""
         asked = self._asked("stream", messages, options, clock)
-        with closing(ask(asked)) as told:
+        with closing(ask(asked)) as items:
             try:
-                for each in told:
+                for each in items:
                     yield from shown_in(self._as_named(each, options), shown)
             except EngineError:
                 yield from shown.broken()
@@ -76,10 +76,10 @@ class RemoteModel:
         self, messages: Sequence[BaseMessage], options: Options, clock: Clock, shown: Shown[T]
     ) -> AsyncGenerator[T, None]:
         """Yield an answer in the caller's form, as it arrives, without blocking the event loop."""
-        asked = await beside(self._asked, "stream", messages, options, clock)
-        async with aclosing(aask(asked)) as told:
+        asked = await in_thread(self._asked, "stream", messages, options, clock)
+        async with aclosing(aask(asked)) as items:
             try:
-                async for each in told:
+                async for each in items:
                     for made in shown_in(self._as_named(each, options), shown):
                         yield made
             except EngineError:
@@ -89,9 +89,9 @@ class RemoteModel:
 
     async def aread_ahead(self, messages: Sequence[BaseMessage], options: Options, clock: Clock) -> bool:
         """Have a prompt read while the server has nothing else to do. False: it was given up."""
-        asked = await beside(self._asked, "ahead", messages, options, clock)
-        async with aclosing(aask(asked)) as told:
-            return _only([each async for each in told]).get("read") is True
+        asked = await in_thread(self._asked, "ahead", messages, options, clock)
+        async with aclosing(aask(asked)) as items:
+            return _only([each async for each in items]).get("read") is True
 
     def count_tokens(self, messages: Sequence[BaseMessage], options: Options) -> int:
         """Return the number of tokens that a conversation has as a prompt."""
@@ -112,67 +112,67 @@ class RemoteModel:
         self, texts: Sequence[str], suffix: str | None, options: Options, clock: Clock
     ) -> list[Continuation]:
         """Return what follows each text, without blocking the event loop."""
-        asked = await beside(partial(self._asked, "texts", (), options, clock, texts=list(texts), suffix=suffix))
-        async with aclosing(aask(asked)) as told:
-            return _continuations(_only([each async for each in told]))
+        asked = await in_thread(partial(self._asked, "texts", (), options, clock, texts=list(texts), suffix=suffix))
+        async with aclosing(aask(asked)) as items:
+            return _continuations(_only([each async for each in items]))
 
     def continuing(
         self, text: str, suffix: str | None, options: Options, clock: Clock
     ) -> Generator[str | TextEnd, None, None]:
         """Yield what follows a text, as it arrives."""
         asked = self._asked("text", (), options, clock, texts=[text], suffix=suffix)
-        with closing(ask(asked)) as told:
-            yield from map(piece_in, told)
+        with closing(ask(asked)) as items:
+            yield from map(piece_in, items)
 
     async def acontinuing(
         self, text: str, suffix: str | None, options: Options, clock: Clock
     ) -> AsyncGenerator[str | TextEnd, None]:
         """Yield what follows a text, as it arrives, without blocking the event loop."""
-        asked = await beside(partial(self._asked, "text", (), options, clock, texts=[text], suffix=suffix))
-        async with aclosing(aask(asked)) as told:
-            async for each in told:
+        asked = await in_thread(partial(self._asked, "text", (), options, clock, texts=[text], suffix=suffix))
+        async with aclosing(aask(asked)) as items:
+            async for each in items:
                 yield piece_in(each)
 
     def _asked(
         self, what: str, messages: Sequence[BaseMessage], options: Options, clock: Clock, **more: object
     ) -> WireRequest:
         local = self.address.is_local
-        told = options_out(options, local=local)
-        said = messages_out(messages, options.media_folders or ())
-        told["model"] = _place(options.model, local=local)
-        if "route" in told:
-            told["route"] = {name: _place(model, local=local) for name, model in told["route"].items()}
+        wire_options = options_out(options, local=local)
+        wire_messages = messages_out(messages, options.media_folders or ())
+        wire_options["model"] = _place(options.model, local=local)
+        if "route" in wire_options:
+            wire_options["route"] = {name: _place(model, local=local) for name, model in wire_options["route"].items()}
         if clock.left is not None:
-            told["timeout"] = clock.left
-        if "route" in told:  # a route goes on with the size that answered before
-            for metadata in (each["response_metadata"] for each in said if "response_metadata" in each):
+            wire_options["timeout"] = clock.left
+        if "route" in wire_options:  # a route goes on with the size that answered before
+            for metadata in (each["response_metadata"] for each in wire_messages if "response_metadata" in each):
                 if isinstance(name := metadata.get("model_name"), str):
                     metadata["model_name"] = _place(name, local=local)
-        body = to_json({"messages": said, "options": told, **more})
-        session = session_out(options) or (None if local else session_of(said, options.scope))
+        body = to_json({"messages": wire_messages, "options": wire_options, **more})
+        session = session_out(options) or (None if local else session_of(wire_messages, options.scope))
         return WireRequest(self.address, what, body, self.key, clock.until, session)
 
-    def _as_named(self, told: dict[str, Any], options: Options) -> dict[str, Any]:
+    def _as_named(self, item: dict[str, Any], options: Options) -> dict[str, Any]:
         """Return an answer with the caller's names of models: a folder was sent as an absolute path."""
-        for place, key in ((told, "model"), (told.get("metadata"), "model_name")):
-            if isinstance(place, dict) and isinstance(said := place.get(key), str) and os.path.isabs(said):  # noqa: PTH117
+        for place, key in ((item, "model"), (item.get("metadata"), "model_name")):
+            if isinstance(place, dict) and isinstance(shown := place.get(key), str) and os.path.isabs(shown):  # noqa: PTH117
                 named = options.route.sizes.values() if options.route is not None else (options.model,)
                 local = self.address.is_local
-                place[key] = next((each for each in named if _place(each, local=local) == said), said)
-        return told
+                place[key] = next((each for each in named if _place(each, local=local) == shown), shown)
+        return item
 
 
-def _continuations(told: dict[str, Any]) -> list[Continuation]:
-    found = told.get("texts")
+def _continuations(item: dict[str, Any]) -> list[Continuation]:
+    found = item.get("texts")
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise ServerError(f"The server told no texts, where some were asked for: {told!r:.200}.")
+        raise ServerError(f"The server sent no texts, where some were expected: {item!r:.200}.")
     return [continuation_in(each) for each in found]
 
 
-def _only(told: list[dict[str, Any]]) -> dict[str, Any]:
-    if len(told) != 1:
-        raise ServerError(f"The server told {len(told)} things, where one was asked for. Is it of this version?")
-    return told[0]
+def _only(items: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(items) != 1:
+        raise ServerError(f"The server sent {len(items)} items, where one was expected. Is it of this version?")
+    return items[0]
 
 
 def _place(model: str, *, local: bool) -> str:

@@ -15,7 +15,7 @@ _TOPICS = (
     "it does not work", "others may look in", "prefixes are not kept", "others may look at prefixes",
     "prefixes of peers",
 )  # fmt: skip
-_said = {topic: threading.Lock() for topic in _TOPICS}
+_warned = {topic: threading.Lock() for topic in _TOPICS}
 
 
 def warn_once(message: str, topic: str = "it does not work", category: type[UserWarning] = CompileCacheWarning) -> None:
@@ -23,7 +23,7 @@ def warn_once(message: str, topic: str = "it does not work", category: type[User
 
     If warnings are errors, the first one goes to the log too: a cache is no reason to fail.
     """
-    first = _said[topic].acquire(blocking=False)
+    first = _warned[topic].acquire(blocking=False)
     if first:
         try:
             warnings.warn(message, category, stacklevel=2)

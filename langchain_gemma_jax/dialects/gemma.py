@@ -101,7 +101,7 @@ def _turns(messages: Sequence[Message], first: int) -> list[_Turn]:
         message = messages[index]
         if message.role == "tool":
             continue  # written together
-        _add(turns, "model" if message.role == "assistant" else "user", _said(message), index)
+        _add(turns, "model" if message.role == "assistant" else "user", _spoken(message), index)
         if message.calls and (results := results_after(messages, index)):
             _add(turns, "user", (answered(results), *(part for _, result in results for part in result.media)), index)
     return turns
@@ -114,7 +114,7 @@ def _add(turns: list[_Turn], role: str, parts: tuple[str | MediaPart, ...], inde
     turns[-1].messages.append(index)
 
 
-def _said(message: Message) -> tuple[str | MediaPart, ...]:
+def _spoken(message: Message) -> tuple[str | MediaPart, ...]:
     if message.calls:
         return (called("".join(text.strip() for text in message.texts), message.calls),)
     return tuple(part.text.strip() if isinstance(part, Text) else part for part in message.content if _shown(part))

@@ -166,7 +166,7 @@ class _Turns:
     def _model(self, index: int) -> bool:
         """Write a message of the model. Return True if it ends with text."""
         out, message = self._out, self._messages[index]
-        said = "".join(_without_thoughts(text) for text in message.texts)
+        words = "".join(_without_thoughts(text) for text in message.texts)
         shows_thoughts = index > self._last_user or (self._options.keep_thoughts and bool(message.calls))
         start, in_thought = out.cut(), None
         if shows_thoughts and message.thinking:
@@ -178,7 +178,7 @@ class _Turns:
         hides_thoughts = bool(message.thinking) and not shows_thoughts  # the generated ids would bring them back
         words_last = self._options.text_after_calls or not message.calls
         if not words_last:
-            out.text(said)
+            out.text(words)
         for call in message.calls:
             NOTATION.call_to(out, call.name, call.arguments)
         results = []
@@ -192,11 +192,11 @@ class _Turns:
                     self._show(out, part)
             start, in_thought = out.cut(), None
         if words_last:
-            out.text(said)
+            out.text(words)
             if not hides_thoughts:
                 out.wrote(index, start, thoughts=shows_thoughts, in_thought=in_thought)
         self.calling, self.answered = bool(message.calls) and not results, bool(results)
-        return words_last and bool(said.strip())
+        return words_last and bool(words.strip())
 
     def _close(self, index: int, *, said_last: bool) -> None:
         """End the turn, unless the model continues it."""

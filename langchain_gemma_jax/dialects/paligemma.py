@@ -91,8 +91,8 @@ class _Words(StreamParser):
     def feed(self, text: str, is_control: bool = False) -> list[Event]:  # noqa: FBT001, FBT002  as its base has it
         """See ``StreamParser.feed``."""
         self._over = self._over or (is_control and text in self._stops)
-        said = not self._over and text and (not is_control or PLACE.fullmatch(text))
-        return [TextDelta(text)] if said else []
+        visible = not self._over and text and (not is_control or PLACE.fullmatch(text))
+        return [TextDelta(text)] if visible else []
 
     def finish(self) -> list[Event]:
         """See ``StreamParser.finish``. Nothing was held back."""

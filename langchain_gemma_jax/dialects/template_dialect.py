@@ -159,8 +159,8 @@ class TemplateDialect(Dialect):
             if (opened := text(chat, thinking=thinking, prompt=True)).startswith(bare)
         }
         head = tuple(guarded.pieces(min(heads, key=len))) if heads else ()
-        said = [number for number, message in enumerate(messages) if message.role == "assistant"]
-        pieces, written = self._written(pieces, head, said)
+        answers = [number for number, message in enumerate(messages) if message.role == "assistant"]
+        pieces, written = self._written(pieces, head, answers)
         marks = tuple(at + 1 for at, piece in enumerate(pieces) if piece.is_control and piece.text in self.ends)
         return RenderedPrompt(
             pieces,
@@ -180,7 +180,7 @@ class TemplateDialect(Dialect):
         return MarkedParser(self.form or FENCED, self.control, self.ends, thought, in_thought=in_thought)
 
     def _written(
-        self, pieces: tuple[PromptPiece, ...], head: tuple[PromptPiece, ...], said: Sequence[int]
+        self, pieces: tuple[PromptPiece, ...], head: tuple[PromptPiece, ...], answers: Sequence[int]
     ) -> tuple[tuple[PromptPiece, ...], tuple[WrittenMessage, ...]]:
         """Return the pieces, cut where the model's messages begin, and the places of those messages.
 
@@ -205,9 +205,9 @@ class TemplateDialect(Dialect):
                 found.append((start, len(out)))
                 start = None
             out.append(piece)
-        if len(found) != len(said):
+        if len(found) != len(answers):
             return tuple(out), ()
-        return tuple(out), tuple(WrittenMessage(number, *place) for number, place in zip(said, found, strict=True))
+        return tuple(out), tuple(WrittenMessage(number, *place) for number, place in zip(answers, found, strict=True))
 
     def _in_thought(self, pieces: Sequence[PromptPiece]) -> bool:
         for piece in reversed(pieces):

@@ -152,8 +152,8 @@ def _turn_grammar(
         root, opener, free_until = turn.free_or_calls, turn.opener, shape.opening_line
         if turn.call_word is not None:
             names = tuple(f"{turn.call_word}{name}" for name, _ in tools)
-            behind = None if dialect.thought is None else dialect.thought[1]
-            unopened = Unopened(names, "{(", behind, at_once=thoughts != "inside")
+            thought_end = None if dialect.thought is None else dialect.thought[1]
+            unopened = Unopened(names, "{(", thought_end, at_once=thoughts != "inside")
     return _sound(Grammar(key, root, rules, opener, unopened, free_until, unpromised=tuple(unpromised)))
 
 

@@ -80,7 +80,7 @@ class Unopened:
 
     names: tuple[str, ...]  # such as "call:ring"
     then: str  # one of these characters has to follow
-    behind: str | None = None  # the control token; None: only at the beginning
+    after: str | None = None  # the control token; None: only at the beginning
     at_once: bool = True  # False: not at the beginning, as the text begins inside of what that token ends
 
 

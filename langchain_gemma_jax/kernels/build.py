@@ -269,9 +269,9 @@ def _processors() -> int:
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file under a temporary name, then rename it: a process may have the old one mapped."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(content)
-    beside.replace(path)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_bytes(content)
+    fresh.replace(path)
 
 
 def _run(compiler: Compiler, *arguments: str) -> None:

@@ -21,8 +21,8 @@ class AllowedFile:
         self._descriptor = _opened(path, folders, at)
         found = os.fstat(self._descriptor)
         self.size = found.st_size
-        told = repr((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-        self.digest = hashlib.sha256(told.encode()).digest()
+        identity = repr((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        self.digest = hashlib.sha256(identity.encode()).digest()
         """A digest of the file's identity, its size and the times of its last changes."""
 
     def read(self, most: int) -> bytes:

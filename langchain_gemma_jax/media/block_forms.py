@@ -52,8 +52,8 @@ class MediaBlock:
     @cached_property
     def digest(self) -> bytes:
         """A digest of the block's kind, its form and its value: the encoded bytes, a path or a link."""
-        told = self.value.encode("utf-8", "surrogatepass") if isinstance(self.value, str) else self.value
-        return hashlib.sha256(b"%s %s " % (self.kind.encode(), self.form.encode()) + told).digest()
+        content = self.value.encode("utf-8", "surrogatepass") if isinstance(self.value, str) else self.value
+        return hashlib.sha256(b"%s %s " % (self.kind.encode(), self.form.encode()) + content).digest()
 
     def inline(self, most: int) -> bytes | None:
         """Return the bytes that the block itself holds; None for a path or a link.
@@ -97,8 +97,8 @@ def media_block(block: Mapping[str, object], at: str) -> MediaBlock:
         MediaError: the form is unknown, or the block holds a video, which no model here takes; MediaAccessError: the
             content is on another machine, such as a provider's; UnreadableMediaError: a ``data:`` link has no data.
     """
-    told = block.get("type")
-    name = next((each for each in _INNER if each in block), "video") if told is None else str(told)
+    declared = block.get("type")
+    name = next((each for each in _INNER if each in block), "video") if declared is None else str(declared)
     kind = _KINDS.get(name)
     if kind is None:
         raise MediaError(at, "a video cannot be shown to a model here. Give some of its frames, as images")

@@ -63,8 +63,8 @@ def read_document(
 def _python(at: str) -> str:
     """Return the path of a Python interpreter. Where Python is embedded in another program, the user has to set it."""
     found = os.fsdecode(get_executable() or "")
-    said = found != (sys.executable or "")  # by multiprocessing.set_executable
-    if said or (Path(found).name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)):
+    chosen = found != (sys.executable or "")  # by multiprocessing.set_executable
+    if chosen or (Path(found).name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)):
         return found
     raise InstallationError(
         f"{at}: the pages of a PDF are drawn in a process of their own, and Python is part of another program here "
@@ -83,11 +83,11 @@ class _Drawing:
 
     def __init__(self, python: str, most_pages: int, cpu_s: int, at: str) -> None:
         self._most_pages, self._cpu_s, self._at = most_pages, cpu_s, at
-        told = (cpu_s, page_drawing.MEMORY, os.getpid(), most_pages, LONGER_SIDE)
+        arguments = (cpu_s, page_drawing.MEMORY, os.getpid(), most_pages, LONGER_SIDE)
         try:
             self._process = subprocess.Popen(  # noqa: S603  a Python interpreter, with nothing of the document in its arguments
                 # Isolated: neither the working folder nor the environment says what is imported.
-                [python, "-I", "-S", "-c", _program(), *map(str, told), *filter(None, sys.path)],
+                [python, "-I", "-S", "-c", _program(), *map(str, arguments), *filter(None, sys.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -119,12 +119,12 @@ class _Drawing:
             self._process.wait()
 
     def _exchanged(self, data: bytes, room: Lease) -> tuple[Picture, ...]:
-        given, told = self._process.stdin, self._process.stdout
-        assert given is not None and told is not None  # as they were asked for  # noqa: S101, PT018
+        given, output = self._process.stdin, self._process.stdout
+        assert given is not None and output is not None  # as they were asked for  # noqa: S101, PT018
         with suppress(BrokenPipeError):  # it ended early: a frame or its exit status gives the reason
             given.write(data)
             given.close()
-        count = self._frame(told, page_drawing.PAGES)[0]
+        count = self._frame(output, page_drawing.PAGES)[0]
         if not count:
             raise UnreadableMediaError(self._at, "the PDF has no pages")
         if count > self._most_pages:
@@ -134,28 +134,28 @@ class _Drawing:
                 "pages",
             )  # fmt: skip
         room.need(count * _PAGE_BYTES + 2 * _PAGE_BYTES)  # two more, to make a page smaller
-        return tuple(self._page(told) for _ in range(count))
+        return tuple(self._page(output) for _ in range(count))
 
-    def _page(self, told: IO[bytes]) -> Picture:
-        height, width, channels = self._frame(told, page_drawing.PAGE)
+    def _page(self, output: IO[bytes]) -> Picture:
+        height, width, channels = self._frame(output, page_drawing.PAGE)
         sane = 1 <= height <= LONGER_SIDE + 1 and 1 <= width <= LONGER_SIDE + 1 and channels in {1, 3, 4}
         if not sane:
             raise EOFError
         pixels = np.empty((height, width, channels), np.uint8)
-        if told.readinto(pixels.data.cast("B")) != pixels.nbytes:  # type: ignore[attr-defined]
+        if output.readinto(pixels.data.cast("B")) != pixels.nbytes:  # type: ignore[attr-defined]
             raise EOFError
         if channels != 3:
             pixels = np.repeat(pixels, 3, axis=2) if channels == 1 else np.ascontiguousarray(pixels[:, :, :3])
         pixels.setflags(write=False)
         return Picture(pixels)
 
-    def _frame(self, told: IO[bytes], wanted: int) -> tuple[int, int, int]:
-        found = told.read(page_drawing.FRAME.size)
+    def _frame(self, output: IO[bytes], wanted: int) -> tuple[int, int, int]:
+        found = output.read(page_drawing.FRAME.size)
         if len(found) != page_drawing.FRAME.size:
             raise EOFError
         kind, *numbers = page_drawing.FRAME.unpack(found)
         if kind == page_drawing.BROKEN:
-            raise UnreadableMediaError(self._at, told.read(min(numbers[0], 1_000)).decode("utf-8", "replace"))
+            raise UnreadableMediaError(self._at, output.read(min(numbers[0], 1_000)).decode("utf-8", "replace"))
         if kind != wanted:
             raise EOFError
         return numbers[0], numbers[1], numbers[2]

@@ -79,8 +79,8 @@ def _draw_page(page: Any, longer_side: int, out: BinaryIO) -> None:
 
 
 def _broken(problem: str, out: BinaryIO) -> None:
-    told = problem.encode()
-    out.write(FRAME.pack(BROKEN, len(told), 0, 0) + told)
+    message = problem.encode()
+    out.write(FRAME.pack(BROKEN, len(message), 0, 0) + message)
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ class Resampler:
             middles, rests = np.divmod(outputs * self._inputs, self._outputs)
             length = int(middles[-1] - middles[0]) + 2 * self._reach
             # The distance of each input from the last input before an output, and from the output itself.
-            behind = np.arange(1 - self._reach, length + 1 - self._reach)[:, None] + middles[0] - middles
-            distance = behind - rests / self._outputs
+            offset = np.arange(1 - self._reach, length + 1 - self._reach)[:, None] + middles[0] - middles
+            distance = offset - rests / self._outputs
             weights = self._cutoff * np.sinc(self._cutoff * distance) * _window(distance / self._reach)
-            weights[(behind <= -self._reach) | (behind > self._reach)] = 0.0
+            weights[(offset <= -self._reach) | (offset > self._reach)] = 0.0
             yield int(middles[0]), weights.astype(np.float32)
 
 

@@ -93,13 +93,13 @@ def _wav(data: bytes, most_s: float, at: str) -> tuple[int, Frames | None]:
         channels, width, rate, frames = file.getparams()[:4]
         if not 1 <= width <= 4 or not channels:
             raise UnreadableMediaError(at, f"a WAV file of {channels} channels with {width} bytes each is not read")
-        told = frames * channels * width
-        if told >= _OPEN_END:  # written to a pipe, so its length was not known
+        expected = frames * channels * width
+        if expected >= _OPEN_END:  # written to a pipe, so its length was not known
             frames = len(data) // (channels * width)
         _check(rate, channels, frames, most_s, at)
         raw = memoryview(file.readframes(frames))
-    if told < _OPEN_END and len(raw) < told:
-        raise UnreadableMediaError(at, f"the sound is truncated: it says {told:,} bytes and has {len(raw):,}")
+    if expected < _OPEN_END and len(raw) < expected:
+        raise UnreadableMediaError(at, f"the sound is truncated: it says {expected:,} bytes and has {len(raw):,}")
     raw = raw[: len(raw) // (channels * width) * channels * width]
     step = _PIECE * channels * width
     pieces = (raw[begin : begin + step] for begin in range(0, len(raw), step))

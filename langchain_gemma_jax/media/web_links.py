@@ -110,8 +110,8 @@ class LinkReader:
 
         def look() -> None:
             with suppress(Exception):  # what a resolver raises, or returns, can be anything
-                told = self.resolve(host, port, type=socket.SOCK_STREAM)
-                found.append([_address(each) for each in told])
+                answers = self.resolve(host, port, type=socket.SOCK_STREAM)
+                found.append([_address(each) for each in answers])
             over.set()
 
         looking = threading.Thread(target=look, name="gemma-jax-resolves-a-name", daemon=True)
@@ -174,13 +174,13 @@ def _checked(link: str, at: str) -> SplitResult:
     if not legal or not link.isascii() or any(character <= " " or character == "\x7f" for character in link):
         raise MediaAccessError(at, f"expected a link such as https://example.org/image.png, found {link[:100]!r}")
     if parts.username is not None or parts.password is not None:
-        raise MediaAccessError(at, "the link holds a name or a password, which is told to nobody")
+        raise MediaAccessError(at, "the link holds a name or a password, which is sent to no server")
     return parts
 
 
-def _address(told: tuple[object, ...]) -> tuple[str, IpAddress]:
+def _address(answer: tuple[object, ...]) -> tuple[str, IpAddress]:
     """Return the address that a resolver gave, as text and parsed."""
-    address = str(told[4][0])  # type: ignore[index]
+    address = str(answer[4][0])  # type: ignore[index]
     return address, ipaddress.ip_address(address.partition("%")[0])
 
 

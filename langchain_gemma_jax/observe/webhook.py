@@ -202,12 +202,12 @@ class Webhook:
         return not self._closed
 
     def _payload(self, record: Tripped) -> dict[str, Any]:
-        said = f"{record.guard} guard was tripped" + (f" by {record.app}" if record.app else "")
+        summary = f"{record.guard} guard was tripped" + (f" by {record.app}" if record.app else "")
         if self._details:
-            said = f"{said}: {record.reason}" + (f" ({record.site})" if record.site else "")
+            summary = f"{summary}: {record.reason}" + (f" ({record.site})" if record.site else "")
         advice = ADVICE[record.guard]
         if self._kind == "slack":
-            return {"text": _for_slack(f"{said}. {advice}")}
+            return {"text": _for_slack(f"{summary}. {advice}")}
         facts = {"guard": record.guard, "app": record.app, "policy": record.policy, "bytes": record.nbytes}
         if self._kind == "pagerduty":
             return {
@@ -215,7 +215,7 @@ class Webhook:
                 "event_action": "trigger",
                 "dedup_key": hashlib.sha256(f"{record.guard}\0{record.app}".encode()).hexdigest()[:32],
                 "payload": {
-                    "summary": said[:1024],
+                    "summary": summary[:1024],
                     "source": "langchain-gemma-jax",
                     "severity": "error" if record.policy == "raise" else "warning",
                     "component": record.app or "langchain-gemma-jax",
@@ -223,7 +223,7 @@ class Webhook:
                     "custom_details": {**facts, "advice": advice},
                 },
             }
-        return {"summary": said, "advice": advice, **facts}
+        return {"summary": summary, "advice": advice, **facts}
 
 
 ADVICE = {

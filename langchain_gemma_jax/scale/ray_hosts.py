@@ -36,7 +36,7 @@ LASTED = 300.0  # seconds behind which a failure is a new one
 LOST = "lost"  # instead of a status: the actor is gone, perhaps with its machine
 END_SECONDS = 60.0  # that a group may take to end
 STRATEGIES = ("STRICT_SPREAD", "SPREAD", "PACK", "STRICT_PACK")
-_TOLD = 2000  # characters of a log
+_LOG_END = 2000  # characters of a log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class HostProcess:
         self._plan, self._number = plan, number
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._last = ""  # what the last process said at its end
+        self._last = ""  # the end of the last log
 
     def address(self) -> str:
         """Return this machine's address with a port that is free, and whose next one is free too."""
@@ -146,12 +146,12 @@ class HostProcess:
         """Return what the process ended with; None: it runs."""
         return None if self._process is None else self._process.poll()
 
-    def said(self) -> str:
+    def log_end(self) -> str:
         """Return the end of what the process wrote."""
         if self._folder is None:
             return self._last
         log = Path(self._folder.name) / "log"
-        return log.read_text(errors="replace")[-_TOLD:] if log.exists() else ""
+        return log.read_text(errors="replace")[-_LOG_END:] if log.exists() else ""
 
     def end(self, *, now: bool = False) -> int | None:
         """Have the process end: by SIGTERM if it leads, and otherwise when its leader has; or at once."""
@@ -165,7 +165,7 @@ class HostProcess:
             self._process.wait(END_SECONDS + self._plan.drain)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        self._last = self.said()
+        self._last = self.log_end()
         if self._folder is not None:
             self._folder.cleanup()  # with the key
             self._folder = None
@@ -217,9 +217,9 @@ class RayHosts:
         """Return what each process ended with. None: it runs. ``LOST``: its actor is gone."""
         return self._each("status")
 
-    def said(self) -> list[str]:
+    def log_ends(self) -> list[str]:
         """Return the end of what each process wrote."""
-        return self._each("said")
+        return self._each("log_end")
 
     def keep(self, environment: Mapping[str, str], go_on: Callable[[], bool] = lambda: True) -> None:
         """Keep the group running: when one process has ended or is lost, all are ended, and started anew."""
@@ -227,12 +227,12 @@ class RayHosts:
         while go_on():
             found = self.statuses()
             if any(status is not None for status in found):
-                said = [text for status, text in zip(found, self.said(), strict=True) if status not in {None, LOST}]
+                logs = [text for status, text in zip(found, self.log_ends(), strict=True) if status not in {None, LOST}]
                 if time.monotonic() - began > LASTED:
                     pause = LOOK_SECONDS
                 sys.stderr.write(
                     f"gemma-jax: a host of the group has ended ({found}); all begin anew in {pause:g} s. "
-                    f"It wrote last:\n{''.join(said)}\n"
+                    f"It wrote last:\n{''.join(logs)}\n"
                 )
                 self._end(now=True)
                 time.sleep(pause)

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
 
-from langchain_gemma_jax.chat.calling.starting import abegin, beside, when_prepared
+from langchain_gemma_jax.chat.calling.starting import abegin, in_thread, when_prepared
 from langchain_gemma_jax.engine.host.error_names import named
 from langchain_gemma_jax.engine.prefix_store.peer_http import PATH as KV_PATH
 from langchain_gemma_jax.engine.requests.clock import Clock
@@ -163,7 +163,7 @@ class GemmaJaxApp:
                     await exchange.watched(self._reply(found[0], body, caller, exchange), self.calls)
                 finally:
                     if body.size > LARGE:  # else the allocator keeps the memory of what was made of it
-                        await beside(give_back)
+                        await in_thread(give_back)
 
     async def _reply(self, api: Api, body: Body, caller: Caller, exchange: Exchange) -> None:
         turn = self._bodies.turn(body, caller.clock)
@@ -214,13 +214,13 @@ def _deadline(headers: Mapping[str, str]) -> float | None:
     Raises:
         RequestError: the header holds no number of seconds.
     """
-    told = headers.get(DEADLINE)
-    if told is None:
+    header = headers.get(DEADLINE)
+    if header is None:
         return None
     try:
-        seconds = float(told)
+        seconds = float(header)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 2**31:
-        raise RequestError(f"{DEADLINE}: expected seconds from now, such as 30, found {told[:100]!r}.")
+        raise RequestError(f"{DEADLINE}: expected seconds from now, such as 30, found {header[:100]!r}.")
     return seconds

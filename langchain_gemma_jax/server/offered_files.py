@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.engine.prefix_store.peer_http import PART, PATH
 from langchain_gemma_jax.engine.prefix_store.prefix_offers import PrefixOffers
 from langchain_gemma_jax.server.http.exchange import Exchange
@@ -36,8 +36,8 @@ class OfferedFiles:
                 404,
                 "no_such_path",
             )
-        told = exchange.headers.get("authorization", "")
-        if not told.startswith(_BEARER) or not offers.knows(told.removeprefix(_BEARER)):
+        header = exchange.headers.get("authorization", "")
+        if not header.startswith(_BEARER) or not offers.knows(header.removeprefix(_BEARER)):
             raise RequestError(
                 "Expected the word that replicas make of their prefix_key_file; found none, or another. Give all "
                 "replicas of a deployment the same key.",
@@ -53,11 +53,11 @@ class OfferedFiles:
             await self._send_part(exchange, offers, what)
 
     async def _list(self, exchange: Exchange, offers: PrefixOffers, part: str) -> None:
-        tag = await beside(offers.tag)
+        tag = await in_thread(offers.tag)
         if exchange.headers.get("if-none-match") == tag:
             await exchange.send_text(b"", _BYTES, 304, {"etag": tag})
             return
-        if (found := await beside(offers.headers, part)) is None:
+        if (found := await in_thread(offers.headers, part)) is None:
             raise _no_such(part)
         await exchange.send_text(found, _BYTES, 200, {"etag": tag})
 
@@ -68,7 +68,7 @@ class OfferedFiles:
                 f"Expected a header such as range: bytes=0-1023, of {PART} bytes at most.", 416, "no_such_part"
             )
         first, end = int(asked[1]), int(asked[2]) + 1
-        if (found := await beside(offers.part, name, first, end)) is None:
+        if (found := await in_thread(offers.part, name, first, end)) is None:
             raise _no_such(name)
         await exchange.send_text(found, _BYTES, 206, {"content-range": f"bytes {first}-{end - 1}/*"})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from langchain_gemma_jax.chat.asking.model_profile import profile_of
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.errors import InstallationError
 from langchain_gemma_jax.server.apis.caller import Caller, ServedModels
 from langchain_gemma_jax.server.browser.browser_page import BrowserPage
@@ -65,7 +65,7 @@ class Pages:
         elif path == "/metrics":
             await exchange.send_text(*_metrics(exchange.headers.get("accept", "")))
         elif path in OF_OLLAMA:
-            await exchange.answer(await beside(OF_OLLAMA[path], self._models))
+            await exchange.answer(await in_thread(OF_OLLAMA[path], self._models))
         elif path == "/v1/models":
             await exchange.answer({"object": "list", "data": [self._model(name) for name in self._models.names]})
         else:

@@ -63,35 +63,35 @@ class WireParts:
         return [{"events": _events_out(end.events), "usage": end.usage, "metadata": dict(end.metadata)}]
 
 
-def shown_in(told: Mapping[str, Any], shown: Shown[T]) -> list[T]:
+def shown_in(item: Mapping[str, Any], shown: Shown[T]) -> list[T]:
     """Return what an object that was sent adds to what is shown.
 
     Raises:
         ServerError: it is of no form that is known here.
     """
     try:
-        events = _events_in(told["events"])
-        if "usage" in told:
-            return shown.last(AnswerEnd(events, told["usage"], told["metadata"]))
-        return shown.of(AnswerPart(events, told.get("logprobs", ()), told.get("model", "")))
+        events = _events_in(item["events"])
+        if "usage" in item:
+            return shown.last(AnswerEnd(events, item["usage"], item["metadata"]))
+        return shown.of(AnswerPart(events, item.get("logprobs", ()), item.get("model", "")))
     except (KeyError, TypeError, ValueError) as error:
-        raise _unknown(told) from error
+        raise _unknown(item) from error
 
 
 def whole_out(found: WholeAnswer) -> dict[str, Any]:
     """Return a whole answer in the form in which it is sent."""
     answer = found.answer
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "text": answer.text,
         "thinking": answer.thinking,
         "calls": [[call.name, call.arguments] for call in answer.calls],
         "invalid": [[each.raw, each.error, each.name, each.unfinished] for each in answer.invalid],
         "logprobs": list(found.logprobs),
     }
-    return {name: value for name, value in told.items() if value} | {"usage": found.usage, "metadata": found.metadata}
+    return {name: value for name, value in fields.items() if value} | {"usage": found.usage, "metadata": found.metadata}
 
 
-def whole_in(told: Mapping[str, Any]) -> WholeAnswer:
+def whole_in(item: Mapping[str, Any]) -> WholeAnswer:
     """Return the whole answer that was sent.
 
     Raises:
@@ -99,26 +99,26 @@ def whole_in(told: Mapping[str, Any]) -> WholeAnswer:
     """
     try:
         answer = Answer(
-            told.get("text", ""),
-            told.get("thinking", ""),
-            tuple(ToolCall(name, arguments) for name, arguments in told.get("calls", ())),
-            tuple(Invalid(*each) for each in told.get("invalid", ())),
+            item.get("text", ""),
+            item.get("thinking", ""),
+            tuple(ToolCall(name, arguments) for name, arguments in item.get("calls", ())),
+            tuple(Invalid(*each) for each in item.get("invalid", ())),
         )
-        return WholeAnswer(answer, told["usage"], told["metadata"], told.get("logprobs", ()))
+        return WholeAnswer(answer, item["usage"], item["metadata"], item.get("logprobs", ()))
     except (KeyError, TypeError, ValueError) as error:
-        raise _unknown(told) from error
+        raise _unknown(item) from error
 
 
 def _events_out(events: Sequence[Event]) -> list[list[Any]]:
     return [[_KINDS[type(event)], *vars(event).values()] for event in merged(events)]
 
 
-def _events_in(told: Sequence[Sequence[Any]]) -> list[Event]:
-    return [_EVENTS[kind](*fields) for kind, *fields in told]
+def _events_in(events: Sequence[Sequence[Any]]) -> list[Event]:
+    return [_EVENTS[kind](*fields) for kind, *fields in events]
 
 
-def _unknown(told: Mapping[str, Any]) -> ServerError:
+def _unknown(item: Mapping[str, Any]) -> ServerError:
     return ServerError(
-        f"The server sent an answer of a form that is not known here: {dict(told)!r:.200}. Are client and server of "
+        f"The server sent an answer of a form that is not known here: {dict(item)!r:.200}. Are client and server of "
         "one version? Install the same one of langchain-gemma-jax for both."
     )

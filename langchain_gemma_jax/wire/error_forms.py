@@ -30,11 +30,11 @@ def error_out(error: GemmaJaxError) -> dict[str, Any]:
     return found
 
 
-def error_in(told: object) -> GemmaJaxError:
+def error_in(problem: object) -> GemmaJaxError:
     """Return the error that was sent: one of this package's, or ``ServerError`` for an unknown one."""
-    if not isinstance(told, dict):
-        return ServerError(f"The server told an error in a form that is not known: {told!r:.200}")
-    name, arguments, message = told.get("name"), told.get("arguments"), str(told.get("message", ""))
+    if not isinstance(problem, dict):
+        return ServerError(f"The server sent an error in a form that is not known: {problem!r:.200}")
+    name, arguments, message = problem.get("name"), problem.get("arguments"), str(problem.get("message", ""))
     kind = _KNOWN.get(name) if isinstance(name, str) else None
     if kind is not None and isinstance(arguments, list):
         try:
@@ -42,8 +42,8 @@ def error_in(told: object) -> GemmaJaxError:
         except TypeError:
             kind = None
         else:
-            state = told.get("state")
+            state = problem.get("state")
             for field, value in state.items() if isinstance(state, dict) else ():
                 setattr(error, field, tuple(value) if isinstance(value, list) else value)
             return error
-    return ServerError(message or f"The server told an error that is not known here: {name!r:.100}")
+    return ServerError(message or f"The server sent an error that is not known here: {name!r:.100}")

@@ -93,24 +93,24 @@ def _sent(block: object, at: str, folders: Sequence[str]) -> object:
 MOST_MESSAGES = 10_000
 
 
-def messages_in(told: object) -> list[BaseMessage]:
+def messages_in(listed: object) -> list[BaseMessage]:
     """Return the conversation that was sent.
 
     Raises:
-        InputError: ``told`` is no conversation.
+        InputError: ``listed`` is no conversation.
     """
-    if not isinstance(told, list):
-        raise InputError(f"messages: expected a list, found {type(told).__name__}.")
-    if len(told) > MOST_MESSAGES:
-        raise InputError(f"messages: expected at most {MOST_MESSAGES}, found {len(told)}.")
-    return [_message_in(number, each) for number, each in enumerate(looking(told))]
+    if not isinstance(listed, list):
+        raise InputError(f"messages: expected a list, found {type(listed).__name__}.")
+    if len(listed) > MOST_MESSAGES:
+        raise InputError(f"messages: expected at most {MOST_MESSAGES}, found {len(listed)}.")
+    return [_message_in(number, each) for number, each in enumerate(looking(listed))]
 
 
-def _message_in(number: int, told: object) -> BaseMessage:
-    kind = told.get("type") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(kind, str) or kind not in _KINDS:
+def _message_in(number: int, item: object) -> BaseMessage:
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(kind, str) or kind not in _KINDS:
         raise InputError(f"messages[{number}]: expected an object with a type of {', '.join(_KINDS)}.")
-    fields = {name: value for name, value in told.items() if name in _FIELDS}
+    fields = {name: value for name, value in item.items() if name in _FIELDS}
     try:
         return _KINDS[kind](**{"content": "", **fields})
     except (ValidationError, TypeError, ValueError, KeyError, AttributeError) as error:

@@ -44,7 +44,7 @@ def options_out(asked: Options, *, local: bool) -> dict[str, Any]:
     ]
     if asked.answer is not None:
         answer = asked.answer
-        found["answer"] = {"schema": dict(answer.schema), "lenient": answer.lenient, "told": answer.told}
+        found["answer"] = {"schema": dict(answer.schema), "lenient": answer.lenient, "in_prompt": answer.in_prompt}
     if asked.token is not None:
         found["token"] = asked.token.get_secret_value()
     return {name: value for name, value in found.items() if value not in (None, [], "")}
@@ -63,20 +63,20 @@ def session_out(asked: Options) -> str | None:
 MOST_TOOLS = 1000
 
 
-def options_in(told: object, stored: Mapping[str, object] | None = None) -> Options:
+def options_in(asked: object, stored: Mapping[str, object] | None = None) -> Options:
     """Return the options that were sent. ``stored``: the settings of whoever they were sent to, for what is not said.
 
     Raises:
-        InputError: ``told`` has no options, or impossible ones.
+        InputError: ``asked`` has no options, or impossible ones.
     """
-    if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
-        raise InputError(f"options: expected an object, found {type(told).__name__}.")
-    if unknown := sorted(set(told) - _TAKEN):
+    if not isinstance(asked, Mapping) or not all(isinstance(name, str) for name in asked):
+        raise InputError(f"options: expected an object, found {type(asked).__name__}.")
+    if unknown := sorted(set(asked) - _TAKEN):
         raise InputError(f"options: there is none called {unknown[0]!r}. Are client and server of one version?")
-    given = {name: value for name, value in told.items() if name not in {"answer", "token", "tools", "logit_bias"}}
-    if "logit_bias" in told:
-        given["logit_bias"] = _bias(told["logit_bias"])
-    tools = told.get("tools", [])
+    given = {name: value for name, value in asked.items() if name not in {"answer", "token", "tools", "logit_bias"}}
+    if "logit_bias" in asked:
+        given["logit_bias"] = _bias(asked["logit_bias"])
+    tools = asked.get("tools", [])
     if not isinstance(tools, list):
         raise InputError(f"tools: expected a list, found {type(tools).__name__}.")
     if len(tools) > MOST_TOOLS:
@@ -84,8 +84,8 @@ def options_in(told: object, stored: Mapping[str, object] | None = None) -> Opti
     found = options(
         dict.fromkeys(SETTINGS) if stored is None else stored, None, {**given, "tools": [_tool(each) for each in tools]}
     )
-    token = told.get("token")
-    answer = _answer(told["answer"]) if "answer" in told else None
+    token = asked.get("token")
+    answer = _answer(asked["answer"]) if "answer" in asked else None
     return found.model_copy(update={"answer": answer, "token": SecretStr(token) if isinstance(token, str) else None})
 
 
@@ -101,23 +101,23 @@ def _route(route: Route | None) -> dict[str, str] | None:
     return plain
 
 
-def _bias(told: object) -> dict[int, float]:
-    if isinstance(told, list) and len(told) > MAX_LOGIT_BIASES:
-        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES}, found {len(told)}.")
-    if not isinstance(told, list) or not all(isinstance(each, list) and len(each) == 2 for each in told):
+def _bias(pairs: object) -> dict[int, float]:
+    if isinstance(pairs, list) and len(pairs) > MAX_LOGIT_BIASES:
+        raise InputError(f"logit_bias: expected at most {MAX_LOGIT_BIASES}, found {len(pairs)}.")
+    if not isinstance(pairs, list) or not all(isinstance(each, list) and len(each) == 2 for each in pairs):
         raise InputError("logit_bias: expected a list of pairs of a token's id and a number.")
-    if not all(isinstance(token, int) for token, _ in told):
+    if not all(isinstance(token, int) for token, _ in pairs):
         raise InputError("logit_bias: expected token ids that are whole numbers.")
-    return dict(told)
+    return dict(pairs)
 
 
-def _tool(told: object) -> dict[str, Any]:
-    if not isinstance(told, dict):
-        raise InputError(f"tools: expected objects, found {type(told).__name__}.")
-    return {"type": "function", "function": told}
+def _tool(declared: object) -> dict[str, Any]:
+    if not isinstance(declared, dict):
+        raise InputError(f"tools: expected objects, found {type(declared).__name__}.")
+    return {"type": "function", "function": declared}
 
 
-def _answer(told: object) -> AnswerFormat:
-    if not isinstance(told, dict) or not isinstance(told.get("schema"), dict):
+def _answer(asked: object) -> AnswerFormat:
+    if not isinstance(asked, dict) or not isinstance(asked.get("schema"), dict):
         raise InputError("answer: expected an object with a schema.")
-    return AnswerFormat(told["schema"], lenient=told.get("lenient") is True, told=told.get("told") is True)
+    return AnswerFormat(asked["schema"], lenient=asked.get("lenient") is True, in_prompt=asked.get("in_prompt") is True)

@@ -15,15 +15,15 @@ def continuation_out(found: Continuation) -> dict[str, Any]:
     return {"text": found.text, "ended": asdict(found.end)}
 
 
-def continuation_in(told: Mapping[str, Any]) -> Continuation:
+def continuation_in(item: Mapping[str, Any]) -> Continuation:
     """Return the continuation that was sent.
 
     Raises:
         ServerError: it is of no form that is known here.
     """
-    text, end = told.get("text"), piece_in({"ended": told.get("ended")})
+    text, end = item.get("text"), piece_in({"ended": item.get("ended")})
     if not isinstance(text, str) or not isinstance(end, TextEnd):
-        raise _unknown(told)
+        raise _unknown(item)
     return Continuation(text, end)
 
 
@@ -32,20 +32,20 @@ def piece_out(piece: str | TextEnd) -> dict[str, Any]:
     return {"text": piece} if isinstance(piece, str) else {"ended": asdict(piece)}
 
 
-def piece_in(told: Mapping[str, Any]) -> str | TextEnd:
+def piece_in(item: Mapping[str, Any]) -> str | TextEnd:
     """Return the piece that was sent: more of a text, or its end.
 
     Raises:
         ServerError: it is of no form that is known here.
     """
     try:
-        return str(told["text"]) if "text" in told else TextEnd(**told["ended"])
+        return str(item["text"]) if "text" in item else TextEnd(**item["ended"])
     except (KeyError, TypeError) as error:
-        raise _unknown(told) from error
+        raise _unknown(item) from error
 
 
-def _unknown(told: Mapping[str, Any]) -> ServerError:
+def _unknown(item: Mapping[str, Any]) -> ServerError:
     return ServerError(
-        f"The server sent a text of a form that is not known here: {dict(told)!r:.200}. Are client and server of one "
+        f"The server sent a text of a form that is not known here: {dict(item)!r:.200}. Are client and server of one "
         "version? Install the same one of langchain-gemma-jax for both."
     )

@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import GuardError
 from langchain_gemma_jax.wire.addresses import Address
 
 _KNOWN: dict[str, type[Warning]] = {each.__name__: each for each in (BaseModelWarning, GuardWarning)}
-_said: set[tuple[str, str]] = set()  # said once for each server: these are about a model, not about a call
+_warned: set[tuple[str, str]] = set()  # said once for each server: these are about a model, not about a call
 
 
 def warning_out(warning: Warning) -> dict[str, Any]:
@@ -20,21 +20,21 @@ def warning_out(warning: Warning) -> dict[str, Any]:
     return {"name": type(warning).__name__, "message": str(warning)}
 
 
-def warned(told: object, address: Address) -> None:
+def warned(value: object, address: Address) -> None:
     """Issue the warning that was sent.
 
     Raises:
         GuardError: a guard's warning came, and the caller turns warnings into errors. Warning: any other one came, and
             the caller does so.
     """
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         return
-    message, name = str(told.get("message", "")), told.get("name")
+    message, name = str(value.get("message", "")), value.get("name")
     kind = _KNOWN.get(name, UserWarning) if isinstance(name, str) else UserWarning
     if kind is BaseModelWarning:
-        if (str(address), message) in _said:
+        if (str(address), message) in _warned:
             return
-        _said.add((str(address), message))
+        _warned.add((str(address), message))
     try:
         warnings.warn(message, kind, stacklevel=users_line())
     except GuardWarning as warning:

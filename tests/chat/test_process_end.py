@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import asyncio, sys, threading, time
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.stopping import StoppedError, looking
 
 begun = threading.Event()
@@ -30,7 +30,7 @@ def sleeps():
 
 def begin(work):
     try:
-        asyncio.run(beside(work))
+        asyncio.run(in_thread(work))
     except BaseException:
         pass
 

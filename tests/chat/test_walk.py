@@ -171,12 +171,12 @@ def test_a_served_request_takes_the_hops_of_the_page_and_one_hand_over(chat_of, 
     folder = chat_of().model
     ladders = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1,))
     monkeypatch.setattr(process, "_engine", Engine(Settings(ladders=ladders)))
-    monkeypatch.setattr(starting, "_beside", starting._threads())  # threads that begin now are followed
+    monkeypatch.setattr(starting, "_workers", starting._threads())  # threads that begin now are followed
     plain = Background.submit
     monkeypatch.setattr(
         Background,
         "submit",
-        lambda self, *given: (self is starting._beside and handed.append(1), plain(self, *given))[1],
+        lambda self, *given: (self is starting._workers and handed.append(1), plain(self, *given))[1],
     )
     threading.setprofile(recorder)
     try:

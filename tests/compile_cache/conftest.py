@@ -15,7 +15,7 @@ from tests.compile_cache.faults import Faults
 def said(monkeypatch):
     """What the cache warned of, as in a process that has just begun. A test takes off what it expects."""
     messages: list[str] = []
-    monkeypatch.setattr(warning, "_said", {topic: threading.Lock() for topic in warning._said})
+    monkeypatch.setattr(warning, "_warned", {topic: threading.Lock() for topic in warning._warned})
     stand_in = SimpleNamespace(warn=lambda message, category, stacklevel: messages.append(message))
     monkeypatch.setattr(warning, "warnings", stand_in)
     yield messages

@@ -72,7 +72,7 @@ def failing_at_each_call(folder, faults, said, errors, *, lasting, anew):
         failed |= {*faults.failed}
         if "unlink" not in faults.failed:
             assert [path for path in folder.glob(".*.tmp") if path.name != DEAD] == []
-        for lock in warning._said.values():
+        for lock in warning._warned.values():
             if lock.locked():
                 lock.release()
         # The disk works again: the next process finds what is right, and writes what is missing.

@@ -260,7 +260,7 @@ def with_pictures(folder: str, name: str, count: int, sight: str) -> dict[str, o
         "apart": [float(np.abs(first - second).max() / np.ptp(first)) for first, second in kept],
         "tower": bytes_of(jax.tree.leaves([tree.parts() for tree in divided.encoders.loaded.values()])),
         "foretold": divided.encoders.nbytes_of(0, "float32"),
-        "in the books": known.beside,
+        "in the books": known.extra_bytes,
         "kinds": sorted({str(key[0]) for key in runner.device.seen}),
         "within the bound": runner.device.seen <= runner.device.bound,
         "status": [str(status) for status in engine.models()],

@@ -45,7 +45,7 @@ def said(monkeypatch, caplog):
         found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
         caplog.clear()
         monkeypatch.setattr(
-            warning, "_said", {topic: threading.Lock() for topic in warning._said}
+            warning, "_warned", {topic: threading.Lock() for topic in warning._warned}
         )  # as in the next process
         return found
 

@@ -57,7 +57,7 @@ def ready(group: RayHosts) -> None:
     while True:
         statuses = group.statuses()
         if any(status is not None for status in statuses):
-            say(f"failed {statuses}: {group.said()}".replace("\n", " "))
+            say(f"failed {statuses}: {group.log_ends()}".replace("\n", " "))
             sys.exit(1)
         try:
             if asked(group.server, "/ready")[0] == 200:

@@ -61,15 +61,15 @@ def test_a_process_is_begun_looked_at_and_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(HostsPlan, "command", lambda _, number, leader, key: [sys.executable, "-c", code, key])
     monkeypatch.setattr(module.subprocess, "Popen", subprocess_with_input)
     host = HostProcess(HostsPlan(), 1)
-    assert (host.status(), host.said(), host.end()) == (None, "", None)
+    assert (host.status(), host.log_end(), host.end()) == (None, "", None)
     number = host.start("127.0.0.1:1", b"secret" * 6, {})
     assert number == host.number() > 0
-    while "c2VjcmV0" not in host.said():
+    while "c2VjcmV0" not in host.log_end():
         assert host.status() is None
     host._process.stdin.close()
     assert host.end(now=True) in {-9, 1}, "killed, or it found the end of its input"
     assert host.status() is not None
-    assert "c2VjcmV0" in host.said()
+    assert "c2VjcmV0" in host.log_end()
     assert host._folder is None, "the key does not stay"
 
 
@@ -91,7 +91,7 @@ class Actor:
         self.ended: list[int | None] = [None]
         self.calls: list[str] = []
         self.gone = 0  # calls that find it gone
-        for name in ("address", "start", "status", "end", "said", "number"):
+        for name in ("address", "start", "status", "end", "log_end", "number"):
             setattr(self, name, SimpleNamespace(remote=lambda *a, _name=name, **k: self.asked(_name)))
 
     def asked(self, name: str) -> object:
@@ -105,7 +105,7 @@ class Actor:
             self.ended.append(None)
         if name == "end":
             self.ended.append(0)
-        return "10.0.0.1:8476" if name == "address" else "Out of disk." if name == "said" else 0
+        return "10.0.0.1:8476" if name == "address" else "Out of disk." if name == "log_end" else 0
 
 
 def taken(found: object) -> object:

@@ -101,7 +101,7 @@ WHOLE: dict[str, dict[str, Any]] = {
             "logit_bias": [[5, 1.0]],
             "tools": [{"name": "f", "description": "d", "parameters": SCHEMA}],
             "tool_choice": "any",
-            "answer": {"schema": SCHEMA, "lenient": True, "told": True},
+            "answer": {"schema": SCHEMA, "lenient": True, "in_prompt": True},
             "scope": "s",
             "timeout": 600.0,
             "thinking": True,

@@ -89,7 +89,7 @@ def test_a_server_that_is_killed_and_one_that_is_told_to_end(tmp_path):
         process.send_signal(signal.SIGTERM)
         stream.join()
         assert type(stream.error) is DeadlineError
-        assert "told to end" in str(stream.error)
+        assert "server is ending" in str(stream.error)
         assert process.wait() == 0
 
 

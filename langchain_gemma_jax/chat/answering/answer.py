@@ -20,8 +20,8 @@ class Answer:
     @property
     def message(self) -> Message:
         """The answer as a message of a conversation, in which invalid calls are text: see ``conversation``."""
-        said = "".join([self.text, *(each.raw for each in self.invalid)])
-        return Message.assistant(said, thinking=self.thinking, calls=self.calls)
+        words = "".join([self.text, *(each.raw for each in self.invalid)])
+        return Message.assistant(words, thinking=self.thinking, calls=self.calls)
 
 
 class AnswerBuilder:

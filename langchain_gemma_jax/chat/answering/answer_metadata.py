@@ -77,9 +77,9 @@ def ending(outcome: Outcome) -> dict[str, Any]:
     if broken and (cut_off := outcome.limits.reason(done)) is not None:
         found[KEY] = cut_off
     if outcome.searches:
-        found[SEARCH] = [each.told for each in outcome.searches]
+        found[SEARCH] = [each.as_metadata for each in outcome.searches]
     if outcome.options.step is not None:
-        found["route"] = outcome.options.step.told
+        found["route"] = outcome.options.step.as_metadata
     return found
 
 

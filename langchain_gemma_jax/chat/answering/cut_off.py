@@ -64,22 +64,22 @@ def whole_only(messages: Iterator[AIMessage]) -> Iterator[AIMessage]:
     Raises:
         CutOffError: the answer was cut off, so no object can be made of it.
     """
-    said: list[str] = []
+    texts: list[str] = []
     for message in messages:
-        _check(message, said)
+        _check(message, texts)
         yield message
 
 
 async def awhole_only(messages: AsyncIterator[AIMessage]) -> AsyncIterator[AIMessage]:
     """Pass an answer on, whole or in chunks, as ``whole_only`` does, asynchronously."""
-    said: list[str] = []
+    texts: list[str] = []
     async for message in messages:
-        _check(message, said)
+        _check(message, texts)
         yield message
 
 
-def _check(message: AIMessage, said: list[str]) -> None:
-    said.append(message.text)
-    said += [call["args"] or "" for call in getattr(message, "tool_call_chunks", message.invalid_tool_calls)]
+def _check(message: AIMessage, texts: list[str]) -> None:
+    texts.append(message.text)
+    texts += [call["args"] or "" for call in getattr(message, "tool_call_chunks", message.invalid_tool_calls)]
     if (reason := message.response_metadata.get(KEY)) is not None:
-        raise CutOffError(str(reason), "".join(said))
+        raise CutOffError(str(reason), "".join(texts))

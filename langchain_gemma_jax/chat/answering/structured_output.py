@@ -55,7 +55,7 @@ class Structure:
         return {"type": "json_schema", "json_schema": {"schema": found} | strict}
 
     @property
-    def told(self) -> dict[str, Any]:
+    def for_tracing(self) -> dict[str, Any]:
         """The schema and the method, in the form of LangSmith's tracing."""
         kwargs: dict[str, Any] = {"method": self.method} | ({} if self.strict is None else {"strict": self.strict})
         return {"kwargs": kwargs, "schema": None if self.schema is None else json_schema(self.schema)}

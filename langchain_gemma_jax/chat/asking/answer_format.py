@@ -20,11 +20,11 @@ class AnswerFormat:
 
     schema: Schema
     lenient: bool  # what a grammar cannot promise is left out instead of refused
-    told: bool  # the system message holds the schema
+    in_prompt: bool  # the system message holds the schema
 
-    def tell(self, messages: Sequence[Message]) -> list[Message]:
+    def added_to(self, messages: Sequence[Message]) -> list[Message]:
         """Return the conversation with the schema at the end of the system message."""
-        if not self.told:
+        if not self.in_prompt:
             return list(messages)
         text = instruction(self.schema)
         if messages and messages[0].role == "system":
@@ -55,7 +55,7 @@ def checked_format(response_format: object) -> AnswerFormat | None:
         if kind == "json_object":
             # The caller's prompt says what the JSON holds. A schema is enforced if there is one.
             known = response_format.get("schema")
-            return AnswerFormat(_ANY_OBJECT if known is None else json_schema(known), lenient=True, told=False)
+            return AnswerFormat(_ANY_OBJECT if known is None else json_schema(known), lenient=True, in_prompt=False)
         if kind == "json_schema" and not isinstance(wrapped, Mapping) and "schema" not in response_format:
             raise InputError(
                 'response_format: expected {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}; '
@@ -66,5 +66,5 @@ def checked_format(response_format: object) -> AnswerFormat | None:
                 'response_format: expected {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", ...} or '
                 f"a JSON schema; found the type {kind!r:.100}."
             )
-        return AnswerFormat(json_schema(response_format), lenient=strict is False, told=True)
-    return AnswerFormat(json_schema(response_format), lenient=False, told=True)
+        return AnswerFormat(json_schema(response_format), lenient=strict is False, in_prompt=True)
+    return AnswerFormat(json_schema(response_format), lenient=False, in_prompt=True)

@@ -103,9 +103,9 @@ class Options(ChatSettings):
         """The settings of loading, with the Hub's token in plain text if there is one."""
         return how_to_load(self)
 
-    def told(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def with_schema(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the conversation as the model reads it: with the schema of the answer, if its format says so."""
-        return messages if self.answer is None else self.answer.tell(messages)
+        return messages if self.answer is None else self.answer.added_to(messages)
 
     def sampling(self, defaults: Mapping[str, object], name: str) -> Sampling:
         """Return the sampling settings: those given, and for the rest those that the checkpoint's authors recommend.

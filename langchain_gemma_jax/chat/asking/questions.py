@@ -57,8 +57,8 @@ def asked_question(name: str, state: State, question: Question) -> AskedQuestion
         case "choice":
             named = question.criteria.items()
             labels = _letters(name, len(named))
-            told = [f"{key}" if meant is None else f"{key}: {_written(meant)}" for key, meant in named]
-            lines = [f"{label}) {each}" for label, each in zip(labels, told, strict=True)]
+            meanings = [f"{key}" if meant is None else f"{key}: {_written(meant)}" for key, meant in named]
+            lines = [f"{label}) {each}" for label, each in zip(labels, meanings, strict=True)]
             how = "Answer with the letter of one of them."
         case "score":
             labels = _letters(name, len(question.criteria))
@@ -96,11 +96,11 @@ def state_text(state: State) -> str:
         InputError: it holds something that is no text.
     """
     if isinstance(state, Mapping) and not _is_media(state):
-        return "\n\n".join(f"{key}: {_told(value)}" for key, value in state.items())
-    return _told(state)
+        return "\n\n".join(f"{key}: {_in_words(value)}" for key, value in state.items())
+    return _in_words(state)
 
 
-def _told(value: object) -> str:
+def _in_words(value: object) -> str:
     match value:
         case str():
             return value

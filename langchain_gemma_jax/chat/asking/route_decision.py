@@ -18,7 +18,7 @@ class RouteDecision:
     gave_up: tuple[str, ...] = ()  # the sizes whose answers were not taken
 
     @property
-    def told(self) -> dict[str, Any]:
+    def as_metadata(self) -> dict[str, Any]:
         """The decision as ``response_metadata["route"]`` has it."""
         found = {"size": self.size, "model": self.model, "reason": self.reason, "last": self.last}
         return found | ({"escalated_from": list(self.gave_up)} if self.gave_up else {})

@@ -90,8 +90,8 @@ def tight_schema(schema: object) -> Described | None:
 
 def standing_for(schema: type, described: Described) -> type[BaseModel]:
     """Return a class with the name of ``schema`` and the schema ``described``: LangChain converts classes alone."""
-    said = {"__doc__": schema.__doc__, "model_json_schema": classmethod(lambda *_, **__: dict(described))}
-    return type(schema.__name__, (BaseModel,), said)
+    members = {"__doc__": schema.__doc__, "model_json_schema": classmethod(lambda *_, **__: dict(described))}
+    return type(schema.__name__, (BaseModel,), members)
 
 
 def with_tight_members(parameters: Mapping[str, Any], described: Described) -> Described:

@@ -129,10 +129,10 @@ def strictness(tools: Iterable[ToolLike], default: bool | None = None) -> bool |
     True: all of it. False: what can be, and the rest is left out. None: what can be, and the rest is checked when a
     call is there. A tool says so itself with ``strict``; ``default`` is for those that do not.
     """
-    said = [default if (own := own_strictness(tool)) is None else own for tool in tools]
-    if False in said:
+    wishes = [default if (own := own_strictness(tool)) is None else own for tool in tools]
+    if False in wishes:
         return False
-    return True if said and all(said) else None
+    return True if wishes and all(wishes) else None
 
 
 def own_strictness(tool: ToolLike) -> bool | None:
@@ -186,14 +186,14 @@ def _deferral(number: int, tool: ToolLike) -> bool:
     Raises:
         InputError: it says something else than True or False.
     """
-    told = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None)
-    if not isinstance(told, Mapping):
+    extras = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None)
+    if not isinstance(extras, Mapping):
         return False
-    inner = told.get("function")
-    said = told.get("defer_loading", inner.get("defer_loading") if isinstance(inner, Mapping) else None)
-    if said is not None and not isinstance(said, bool):
-        raise InputError(f"tools[{number}]: defer_loading: expected True or False, found {said!r:.100}.")
-    return bool(said)
+    inner = extras.get("function")
+    deferred = extras.get("defer_loading", inner.get("defer_loading") if isinstance(inner, Mapping) else None)
+    if deferred is not None and not isinstance(deferred, bool):
+        raise InputError(f"tools[{number}]: defer_loading: expected True or False, found {deferred!r:.100}.")
+    return bool(deferred)
 
 
 def _refuse_names(number: int, tool: ToolLike) -> None:

@@ -73,8 +73,8 @@ def _words_of(tool: Tool) -> Counter[str]:
 
 
 def _description(schema: Json) -> str:
-    said = schema.get("description") if isinstance(schema, Mapping) else None
-    return said if isinstance(said, str) else ""
+    description = schema.get("description") if isinstance(schema, Mapping) else None
+    return description if isinstance(description, str) else ""
 
 
 def _split(text: str) -> Iterable[str]:

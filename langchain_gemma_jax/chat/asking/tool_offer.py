@@ -1,4 +1,4 @@
-"""``Offer``: the tools that a model is told of, and those that it may call, at one point of a conversation.
+"""``Offer``: the tools that are declared to a model, and those that it may call, at one point of a conversation.
 
 Deferred tools are not declared at the beginning. The model has a tool that searches for them. What it finds is declared
 behind the search, at the conversation's end, and may be called from there on. So the beginning of the prompt stays as

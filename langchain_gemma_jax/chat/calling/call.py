@@ -143,7 +143,7 @@ class Call:
 
     def take(self, piece: Piece) -> list[Event]:
         """Return what is new in a piece of the answer."""
-        return self._told(self._reader.take(piece.ids, piece.decoded, piece.text))
+        return self._shown(self._reader.take(piece.ids, piece.decoded, piece.text))
 
     def finish(self, done: Completion, *, streamed: bool) -> Outcome:
         """End the call and return what came of it. The answer's ids are remembered.
@@ -155,9 +155,9 @@ class Call:
         events = [] if streamed else self._reader.take(done.ids, done.decoded, done.text)
         reason = limits.reason(done)
         events += [_explained(event, reason) for event in self._reader.finish(None if broken else done.text)]
-        events = self._told(events)
+        events = self._shown(events)
         answer = self._answer.answer()
-        self._remember(answer, _said(done) if broken else done.ids)
+        self._remember(answer, _shown_ids(done) if broken else done.ids)
         media = media_tokens(self._asked.encoded)
         return Outcome(
             options,
@@ -182,7 +182,7 @@ class Call:
         if not answer.invalid:  # those come back as words
             model.remembered.answers_of(model.served.model).keep(model.dialect.name, digest, ids)
 
-    def _told(self, events: list[Event]) -> list[Event]:
+    def _shown(self, events: list[Event]) -> list[Event]:
         checked = self._check.checked(events)
         self._answer.add(checked)
         return self._hidden.without(checked)
@@ -207,7 +207,7 @@ def _explained(event: Event, reason: str | None) -> Event:
     return replace(event, error=f"The call was cut off, and is not to be executed: {reason}")
 
 
-def _said(done: Completion) -> tuple[int, ...]:
+def _shown_ids(done: Completion) -> tuple[int, ...]:
     """Return the ids of what was shown before a stop string; none if that begins inside a token."""
     length, wanted = 0, len(done.text)
     for number, text in enumerate(done.decoded):

@@ -82,18 +82,18 @@ def _ids(served: Served, text: str, number: int, asked: AskedVectors) -> tuple[l
     Raises:
         ContextLengthError: it is too long.
     """
-    before, behind = served.model.tokenizer.around
+    before, after = served.model.tokenizer.around
     ids = served.model.tokenizer.encode_text(_prompt(served, asked) + text)
     most = min(asked.max_context or served.max_context, served.max_context)
-    room = max(0, most - len(before) - len(behind))
+    room = max(0, most - len(before) - len(after))
     too_long = len(ids) > room
     if too_long:
         if not asked.truncate:
-            error = ContextLengthError(len(ids) + len(before) + len(behind), most, "have it cut: truncate=True")
+            error = ContextLengthError(len(ids) + len(before) + len(after), most, "have it cut: truncate=True")
             error.add_note(f"It is text {number} of those that were given.")
             raise error
         del ids[room:]
-    return [*before, *ids, *behind], too_long
+    return [*before, *ids, *after], too_long
 
 
 def _prompt(served: Served, asked: AskedVectors) -> str:

@@ -11,7 +11,7 @@ from langchain_gemma_jax.chat.answering.answer_parts import AnswerEnd, AnswerPar
 from langchain_gemma_jax.chat.answering.outcome import Outcome
 from langchain_gemma_jax.chat.asking.options import Options
 from langchain_gemma_jax.chat.calling.call import Call, CallStart, ended
-from langchain_gemma_jax.chat.calling.starting import astart, beside, start
+from langchain_gemma_jax.chat.calling.starting import astart, in_thread, start
 from langchain_gemma_jax.chat.model_choice.route_step import escalated, may_escalate
 from langchain_gemma_jax.dialects import TextDelta, ThoughtDelta
 from langchain_gemma_jax.engine.requests.request import Completion, Piece
@@ -153,7 +153,7 @@ async def awhole_answer(start_of: CallStart) -> WholeAnswer:
         call = await astart(start_of)
         done = await call.generation
         short = done.generated_tokens < _LONG_ANSWER
-        found, following = ended(start_of, call, done) if short else await beside(ended, start_of, call, done)
+        found, following = ended(start_of, call, done) if short else await in_thread(ended, start_of, call, done)
         if following is None:
             return found
         start_of = following

@@ -34,7 +34,7 @@ class Preparation:
     """A prompt that is being read ahead, in this process or at a server. It goes on if nobody keeps this object."""
 
     def __init__(self, read: Callable[[], Awaitable[bool]]) -> None:
-        """Begin at once, in a thread of its own: an event loop in it waits, and can be told not to."""
+        """Begin at once, in a thread of its own: an event loop in it waits, and can be canceled."""
         self._end: Future[bool] = Future()
         self._cancelled = False
         self._stop: Callable[[], object] | None = None

@@ -74,7 +74,7 @@ class ReadyModel:
             InputError, ContextLengthError: there is no room for an answer, or for as much context as was asked for.
         """
         parts.now("encoding the prompt")
-        offer = Offer.of(options.tools, options.choice, options.told(history.messages))
+        offer = Offer.of(options.tools, options.choice, options.with_schema(history.messages))
         rendered, encoded = self.prompt(history, options, offer)
         parts.now("compiling the grammar")
         sampling = options.sampling(self.served.model.generation_defaults, self.served.name)
@@ -112,7 +112,7 @@ class ReadyModel:
                 raise ContextLengthError(tokens, limit - 1, self._longer(limit), at_least=True)
 
         if offer is None:
-            offer = Offer.of(options.tools, options.choice, options.told(history.messages))
+            offer = Offer.of(options.tools, options.choice, options.with_schema(history.messages))
         messages = offer.messages
         counted(len(messages))
         # Where calls are words, only the lack of declarations keeps a model from them.

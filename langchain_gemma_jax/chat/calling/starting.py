@@ -43,19 +43,19 @@ def _threads() -> Background:
     return Background(AT_ONCE, name="gemma-jax-call")
 
 
-_beside = _threads()
+_workers = _threads()
 
 
 def _end_with_process() -> None:
     """Stop the work under way, and wait for it. Work that is still inside a library then is left behind."""
     end_with_process()
-    if not _beside.close(EXIT_SECONDS):
+    if not _workers.close(EXIT_SECONDS):
         leave_early()
 
 
 def _after_fork_in_child() -> None:
-    global _beside  # noqa: PLW0603  the threads did not come along
-    _beside = _threads()
+    global _workers  # noqa: PLW0603  the threads did not come along
+    _workers = _threads()
 
 
 atexit.register(_end_with_process)
@@ -132,7 +132,7 @@ async def abegin(function: Callable[[], T], clock: Clock) -> T:
     return await await_for(_elsewhere(clock, function), clock)
 
 
-async def beside(function: Callable[..., T], *args: Any) -> T:
+async def in_thread(function: Callable[..., T], *args: Any) -> T:
     """Run a function in one of the threads, however long it takes, while the event loop goes on."""
     return await abegin(partial(function, *args), Clock())
 
@@ -161,7 +161,7 @@ def _elsewhere(clock: Clock, function: Callable[[], T]) -> Steps[T]:
     """Run a function in another thread."""
     stop = Stop(clock.until)
     context = copy_context()
-    future: Future[T] = _beside.submit(lambda: context.run(_done_apart, function, stop, clock))
+    future: Future[T] = _workers.submit(lambda: context.run(_done_apart, function, stop, clock))
     try:
         yield future
         return future.result()

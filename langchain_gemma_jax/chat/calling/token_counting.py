@@ -17,12 +17,12 @@ from langchain_gemma_jax.engine.requests.clock import Clock
 
 def count_tokens(messages: Sequence[BaseMessage], options: Options) -> int:
     """Return the number of tokens of the whole prompt, with the tools and all that the format adds."""
-    told = conversation(messages, piece=True)
-    if not told:
+    turns = conversation(messages, piece=True)
+    if not turns:
         return 0
-    options = _on_its_model(options, messages, told)
+    options = _on_its_model(options, messages, turns)
     _, encoded = ready(options, Clock(options.timeout)).prompt(
-        History(options.scope, _whole(told)), options, counts=True
+        History(options.scope, _whole(turns)), options, counts=True
     )
     return len(encoded.ids)
 
@@ -33,21 +33,21 @@ def token_ids(text: str, options: Options) -> list[int]:
     return ready(options, Clock(options.timeout)).tokenizer.encode_text(text)
 
 
-def _on_its_model(options: Options, messages: Sequence[BaseMessage], told: Sequence[Message]) -> Options:
-    return options if options.route is None else routed(options, messages, History(options.scope, told))
+def _on_its_model(options: Options, messages: Sequence[BaseMessage], turns: Sequence[Message]) -> Options:
+    return options if options.route is None else routed(options, messages, History(options.scope, turns))
 
 
-def _whole(told: Sequence[Message]) -> list[Message]:
+def _whole(turns: Sequence[Message]) -> list[Message]:
     """Return the conversation with a call made up for each result that lost its own.
 
     Code that trims a conversation counts pieces of it that no model ever reads.
     """
     found: list[Message] = []
     calling = False
-    for number, message in enumerate(told):
+    for number, message in enumerate(turns):
         if message.result is not None and not calling:
-            behind = [each.result for each in told[number:]]
-            lost = behind[: next((i for i, result in enumerate(behind) if result is None), len(behind))]
+            results = [each.result for each in turns[number:]]
+            lost = results[: next((i for i, result in enumerate(results) if result is None), len(results))]
             calls = [ToolCall(result.name or "tool", {}, result.id) for result in lost if result is not None]
             found.append(Message.assistant(calls=calls))
             calling = True

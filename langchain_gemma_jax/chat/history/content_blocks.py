@@ -12,7 +12,7 @@ from langchain_gemma_jax.dialects import MediaPart, Text, Thinking
 from langchain_gemma_jax.errors import InputError, MediaError
 from langchain_gemma_jax.media.block_forms import is_media, media_block
 
-_TOLD_ELSEWHERE = {"tool_call_chunk", "invalid_tool_call", "tool_call_chunks"}  # in fields of their own
+_IN_FIELDS = {"tool_call_chunk", "invalid_tool_call", "tool_call_chunks"}  # in fields of their own
 _SHOW = {"human", "tool", "function"}  # whose messages may hold images and sounds
 _HIDDEN = {"redacted_thinking"}  # thoughts that only their own server can read
 
@@ -94,7 +94,7 @@ def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) 
             found.calls.append(_call(block.get("name"), block.get("input"), block.get("id"), where))
         case "non_standard" if isinstance(value := block.get("value"), Mapping):
             _read_other(found, value, speaker, where)
-        case _ if kind in _TOLD_ELSEWHERE or kind in _HIDDEN:
+        case _ if kind in _IN_FIELDS or kind in _HIDDEN:
             pass
         case "text" | "text-plain":
             raise _textless(str(kind), block.get("text"), where)

@@ -27,7 +27,7 @@ MOST_DECODED = 256 << 20  # bytes of pixels and samples
 MOST_PLACED = 256 << 20  # bytes of what encoders are given
 
 
-_SAID = {"image": "an image", "audio": "a sound", "file": "a file"}
+_KINDS = {"image": "an image", "audio": "a sound", "file": "a file"}
 _SEES = "or use a model that sees: Gemma 3 from 4B on, or Gemma 4"
 _ADVICE = {
     "image": f"Describe it in words, have a tool read it, {_SEES}",
@@ -77,7 +77,7 @@ class MediaPlacing:
             block = parts[0].block
             raise MediaError(
                 block.at,
-                f"this is {_SAID[block.kind]}, and {self.model.name} reads text alone. {_ADVICE[block.kind]}; of GGUF "
+                f"this is {_KINDS[block.kind]}, and {self.model.name} reads text alone. {_ADVICE[block.kind]}; of GGUF "
                 "files those with their model's mmproj file beside it",
             )
         self.reader.check_count([part.block for part in parts])
@@ -120,8 +120,8 @@ class MediaPlacing:
         before, after = _without(placed.before, self.apart), _without(placed.after[::-1], self.apart[::-1])[::-1]
         return replace(placed, before=before, after=after)
 
-    def _key(self, *told: object) -> bytes:
-        return hashlib.sha256(repr((self.scope, *told)).encode("utf-8", "surrogatepass")).digest()
+    def _key(self, *parts: object) -> bytes:
+        return hashlib.sha256(repr((self.scope, *parts)).encode("utf-8", "surrogatepass")).digest()
 
 
 def _kept(memory: BoundedMemory[V], key: bytes, make: Callable[[], V]) -> V:

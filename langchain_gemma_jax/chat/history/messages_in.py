@@ -55,8 +55,8 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
             ruins = set() if found[-1].calls else {call["id"] for call in message.invalid_tool_calls}
         elif isinstance(message, ToolMessage) and message.tool_call_id in ruins:
             # Agents answer an invalid call with an error. The model reads the call as text, and so the error too.
-            told = read_blocks(message, where)
-            found.append(Message.user("\n".join(told.texts), *told.media))
+            blocks = read_blocks(message, where)
+            found.append(Message.user("\n".join(blocks.texts), *blocks.media))
         else:
             found.append(_message(message, where))
     ordered = _in_order_of_calls(found, [] if piece else messages)
@@ -65,14 +65,14 @@ def conversation(messages: Sequence[BaseMessage], *, piece: bool = False) -> lis
     return [part for number, each in enumerate(ordered) for part in _with_searches(each, messages[number])]
 
 
-def _with_searches(answer: Message, told: BaseMessage) -> Sequence[Message]:
+def _with_searches(answer: Message, source: BaseMessage) -> Sequence[Message]:
     """Return an answer behind the searches for tools that belong to it, each with its results."""
-    searches = searches_in(told.response_metadata) if answer.role == "assistant" else ()
-    said, thought = spoken(answer)
+    searches = searches_in(source.response_metadata) if answer.role == "assistant" else ()
+    words, thought = spoken(answer)
     texts, thoughts = ("".join(getattr(each, name) for each in searches) for name in ("text", "thinking"))
-    if not searches or not (said.startswith(texts) and thought.startswith(thoughts)):  # its words were changed
+    if not searches or not (words.startswith(texts) and thought.startswith(thoughts)):  # its words were changed
         return [*(part for each in searches for part in each.without_words.messages), answer]
-    rest = Message.assistant(said[len(texts) :], thinking=thought[len(thoughts) :], calls=answer.calls)
+    rest = Message.assistant(words[len(texts) :], thinking=thought[len(thoughts) :], calls=answer.calls)
     return [*(part for each in searches for part in each.messages), rest]
 
 
@@ -140,7 +140,7 @@ def _message(message: BaseMessage, where: str) -> Message:
         case ChatMessage():
             return _message(_with_role(message, where), where)
         case _:
-            raise InputError(f"{where}: a {type(message).__name__} is nothing that can be told to a model.")
+            raise InputError(f"{where}: a {type(message).__name__} cannot be shown to a model.")
 
 
 def _value(found: Blocks) -> Json:
@@ -176,5 +176,5 @@ def _with_role(message: ChatMessage, where: str) -> BaseMessage:
 
 def spoken(message: Message) -> tuple[str, str]:
     """Return an answer's text and its thoughts, each joined from all parts."""
-    said = "".join(part.text for part in message.content if isinstance(part, Text))
-    return said, "".join(part.text for part in message.content if isinstance(part, Thinking))
+    words = "".join(part.text for part in message.content if isinstance(part, Text))
+    return words, "".join(part.text for part in message.content if isinstance(part, Thinking))

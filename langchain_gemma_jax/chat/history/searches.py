@@ -42,19 +42,19 @@ class Search:
         return replace(self, text="", thinking="")
 
     @property
-    def told(self) -> dict[str, Any]:
+    def as_metadata(self) -> dict[str, Any]:
         """The step as plain values, for an answer's metadata."""
         searches = [
             {"query": query, "found": list(names)} for query, names in zip(self.queries, self.found, strict=True)
         ]
         words = {"text": self.text, "thinking": self.thinking}
-        return {"searches": searches, "tokens": self.tokens} | {name: said for name, said in words.items() if said}
+        return {"searches": searches, "tokens": self.tokens} | {name: text for name, text in words.items() if text}
 
 
 def searches_in(metadata: Mapping[str, Any]) -> tuple[Search, ...]:
     """Return the searches in an answer's metadata; none if they are of another form, as another package's may be."""
     try:
-        return tuple(_read(told) for told in metadata.get(SEARCH, ()))
+        return tuple(_read(entry) for entry in metadata.get(SEARCH, ()))
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()
 
@@ -72,13 +72,13 @@ def _result(names: Sequence[str]) -> Json:
     return {"found": list(names)} if names else {"found": [], "hint": _NOTHING}
 
 
-def _read(told: Mapping[str, Any]) -> Search:
-    searches = told["searches"]
+def _read(entry: Mapping[str, Any]) -> Search:
+    searches = entry["searches"]
     return Search(
         tuple(_text(each["query"]) for each in searches),
         tuple(tuple(map(_text, each["found"])) for each in searches),
-        _text(told.get("text", "")),
-        _text(told.get("thinking", "")),
+        _text(entry.get("text", "")),
+        _text(entry.get("thinking", "")),
     )
 
 

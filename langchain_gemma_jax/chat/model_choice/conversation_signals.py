@@ -59,8 +59,8 @@ def conversation_signals(messages: Sequence[BaseMessage]) -> ConversationSignals
     bad = sum(len(each.invalid_tool_calls) for each in since if isinstance(each, AIMessage))
     failed = sum(each.status == "error" for each in since if isinstance(each, ToolMessage))
     results = sum(isinstance(each, ToolMessage) for each in since)
-    said = messages[asked].text if messages and isinstance(messages[asked], HumanMessage) else ""
-    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]), str(said))
+    question = messages[asked].text if messages and isinstance(messages[asked], HumanMessage) else ""
+    return ConversationSignals(_tokens(messages), results, bad + failed, _quiet_turns(messages[:asked]), str(question))
 
 
 def _tokens(messages: Sequence[BaseMessage]) -> int:
@@ -68,8 +68,8 @@ def _tokens(messages: Sequence[BaseMessage]) -> int:
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
         if isinstance(message, AIMessage) and message.usage_metadata is not None:
-            behind = sum(len(each.text) for each in messages[number + 1 :])
-            return message.usage_metadata["total_tokens"] + behind // CHARACTERS_A_TOKEN
+            since = sum(len(each.text) for each in messages[number + 1 :])
+            return message.usage_metadata["total_tokens"] + since // CHARACTERS_A_TOKEN
     return sum(len(each.text) for each in messages) // CHARACTERS_A_TOKEN
 
 

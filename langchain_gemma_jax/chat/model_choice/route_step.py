@@ -91,8 +91,8 @@ def _last(route: Route, messages: Sequence[BaseMessage], history: History) -> st
     for number in range(len(messages) - 1, -1, -1):
         message = messages[number]
         if isinstance(message, AIMessage):
-            said = message.response_metadata.get("model_name")
-            known = said if isinstance(said, str) else conversation_memory().answered.get(history.digests[number])
+            named = message.response_metadata.get("model_name")
+            known = named if isinstance(named, str) else conversation_memory().answered.get(history.digests[number])
             return route.name_of(known)
     return None
 

@@ -34,11 +34,11 @@ def accelerator_software(
 
 
 def _nvidia(driver: str | None, plugins: dict[str, str], version_of: Callable[[str], str | None]) -> Finding:
-    said = [f"driver {driver}" if driver else "no driver"]
-    said += [f"jax-cuda{cuda}-plugin {version}" for cuda, version in plugins.items()]
+    versions = [f"driver {driver}" if driver else "no driver"]
+    versions += [f"jax-cuda{cuda}-plugin {version}" for cuda, version in plugins.items()]
     for cuda in plugins:
-        said += [f"{name} {version}" for name in NAMED if (version := version_of(f"nvidia-{name}-cu{cuda}"))]
-    text, jax = ", ".join(said), version_of("jax") or ""
+        versions += [f"{name} {version}" for name in NAMED if (version := version_of(f"nvidia-{name}-cu{cuda}"))]
+    text, jax = ", ".join(versions), version_of("jax") or ""
     if driver is None:
         return Finding("NVIDIA software", Verdict.WARN, text, "Install NVIDIA's driver: JAX brings all else.")
     if not plugins:
@@ -80,6 +80,6 @@ def pool_of(limit: int, fraction: str) -> Finding:
     return Finding(
         "JAX's pool",
         Verdict.OK,
-        f"{show_bytes(limit)}: three quarters of the card, unless JAX was told otherwise. XLA_CLIENT_MEM_FRACTION=.95 "
+        f"{show_bytes(limit)}: three quarters of the card, unless JAX is set otherwise. XLA_CLIENT_MEM_FRACTION=.95 "
         "gives it more, before JAX begins",
     )

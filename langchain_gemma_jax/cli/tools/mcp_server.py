@@ -78,14 +78,14 @@ class McpServer:
         found = self._ask("tools/call", {"name": name, "arguments": arguments}, CALL_SECONDS)
         content = found.get("content")
         parts = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-        said = "\n".join(
+        text = "\n".join(
             str(each.get("text", "")) if each.get("type") == "text" else f"({each.get('type')})" for each in parts
         )
-        if not said and "structuredContent" in found:
-            said = json.dumps(found["structuredContent"], ensure_ascii=False)
+        if not text and "structuredContent" in found:
+            text = json.dumps(found["structuredContent"], ensure_ascii=False)
         if found.get("isError"):
-            raise InputError(said or f"the tool {name} failed")
-        return said
+            raise InputError(text or f"the tool {name} failed")
+        return text
 
     def close(self) -> None:
         """End the server: close its input; if that is not enough, send SIGTERM, and then SIGKILL."""
@@ -137,14 +137,14 @@ class McpServer:
             if answer.get("id") != number:
                 continue  # a late answer to a call that was given up
             if (error := answer.get("error")) is not None:
-                said = error.get("message") if isinstance(error, dict) else error
-                raise self._error(f"refused {method}: {said}")
+                reason = error.get("message") if isinstance(error, dict) else error
+                raise self._error(f"refused {method}: {reason}")
             result = answer.get("result")
             return result if isinstance(result, dict) else {}
 
     def _error(self, what: str) -> InputError:
-        said = f" It wrote: {' / '.join(self._complaints)}" if self._complaints else ""
-        return InputError(f"--mcp: the server {self.command!r} {what}.{said}")
+        complaints = f" It wrote: {' / '.join(self._complaints)}" if self._complaints else ""
+        return InputError(f"--mcp: the server {self.command!r} {what}.{complaints}")
 
     def _send(self, message: dict[str, Any]) -> None:
         with suppress(OSError, ValueError), self._writing:  # if it has ended, the missing answer shows that

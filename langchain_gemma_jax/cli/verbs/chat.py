@@ -229,8 +229,8 @@ class Conversation:
                         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call["args"].items()
                     )
                     result, well = self._toolbox.call(call["name"], call["args"])
-                    told = fitted(f"{call['name']}({shown}) -> {result}", size().columns - 4)
-                    say(colored(f"  {told}", GRAY if well else RED))
+                    shown_call = fitted(f"{call['name']}({shown}) -> {result}", size().columns - 4)
+                    say(colored(f"  {shown_call}", GRAY if well else RED))
                     status = "success" if well else "error"
                     self.messages.append(ToolMessage(result, tool_call_id=str(call["id"]), status=status))
                 if not answer.tool_calls:

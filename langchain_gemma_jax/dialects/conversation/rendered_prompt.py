@@ -24,7 +24,7 @@ class Placed(Protocol):
     """The part of a prepared medium that encoding a prompt needs: the text before it, and its token ids."""
 
     @property
-    def said(self) -> str: ...
+    def caption(self) -> str: ...
 
     @property
     def before(self) -> tuple[int, ...]: ...
@@ -192,7 +192,7 @@ class _Runs:
         if self._placing is None:
             raise InputError(f"{part.block.at}: this prompt has an image or a sound in it, and nothing to place it.")
         for kind, placed in self._placing(part):
-            self.text(placed.said + apart)
+            self.text(placed.caption + apart)
             self.ids(placed.before)
             self.media.append((len(self.done()), kind, placed))
             self.ids(placed.placeholders)

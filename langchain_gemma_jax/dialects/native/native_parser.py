@@ -122,10 +122,10 @@ class NativeParser(StreamParser):
             return False
         name, may = text[len(CALL_WORD) :], False
         for tool in self._tools:
-            behind = name[len(tool) :].lstrip()
-            if name.startswith(tool) and behind[:1] in {"{", "("}:
+            rest = name[len(tool) :].lstrip()
+            if name.startswith(tool) and rest[:1] in {"{", "("}:
                 return True
-            if tool.startswith(name) or (name.startswith(tool) and not behind):
+            if tool.startswith(name) or (name.startswith(tool) and not rest):
                 may = True
         return None if may else False
 

@@ -40,8 +40,8 @@ class CallForm:
         """Return the grammar of one call, without the marks around it."""
         if self.argument_mark:
             return sequence(Literal(name), mark(self.argument_mark, control), arguments)
-        said = json.dumps(name, ensure_ascii=False)
-        return sequence(Literal(f'{{"name": {said}, "{self.arguments}": '), arguments, Literal("}"))
+        quoted = json.dumps(name, ensure_ascii=False)
+        return sequence(Literal(f'{{"name": {quoted}, "{self.arguments}": '), arguments, Literal("}"))
 
 
 def mark(text: str, control: Collection[str]) -> Node:

@@ -234,9 +234,9 @@ class MarkedParser(StreamParser):
             emit(before)
             return found
         kept = max((_overlap(self._held, each) for each in marks), default=0)
-        said, self._held = self._held[: len(self._held) - kept], self._held[len(self._held) - kept :]
-        if said:
-            emit(said)
+        text, self._held = self._held[: len(self._held) - kept], self._held[len(self._held) - kept :]
+        if text:
+            emit(text)
         return None
 
     def _say(self, text: str) -> None:

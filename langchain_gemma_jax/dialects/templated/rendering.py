@@ -101,9 +101,9 @@ def render(
     except StoppedError:
         raise
     except Exception as error:  # a template can raise anything
-        said = " ".join(str(error).split())[:300]
+        problem = " ".join(str(error).split())[:300]
         raise InputError(
-            f"The model's chat template cannot render this conversation ({type(error).__name__}): {said}. Some "
+            f"The model's chat template cannot render this conversation ({type(error).__name__}): {problem}. Some "
             "templates want users and models to take turns, and some know no system message."
         ) from error
     return str(text)

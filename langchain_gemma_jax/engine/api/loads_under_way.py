@@ -61,7 +61,7 @@ class Loads(Generic[T]):
     def join(self, key: Hashable, bring: Callable[[Load[T]], T], *, patient: bool) -> Iterator[tuple[Load[T], bool]]:
         """Wait for a model for as long as a ``with`` block lasts. It begins to come, unless it does already.
 
-        Gives its load, and whether that began here. When the last one leaves, it is told to stop; it may have been
+        Gives its load, and whether that began here. When the last one leaves, it is asked to stop; it may have been
         before, and ends then by an error that means nothing to who has come since: see ``Load.given_up``.
 
         Args:

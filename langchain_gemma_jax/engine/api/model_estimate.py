@@ -48,9 +48,9 @@ def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
 
 def _drafter(settings: Settings, model: LoadPlan | Model) -> GemmaDrafter | None:
     """Return the drafter that a model's programs are traced with. None: there is none, or it is not to be used."""
-    beside = model.drafter.drafter if isinstance(model.drafter, LoadedDrafter) else model.drafter
-    sources = draft_sources(settings, model.recipe, drafter=beside is not None)
-    return beside if MTP in sources else None
+    own = model.drafter.drafter if isinstance(model.drafter, LoadedDrafter) else model.drafter
+    sources = draft_sources(settings, model.recipe, drafter=own is not None)
+    return own if MTP in sources else None
 
 
 def page_counts(shape: Shape, ladders: Ladders, budget: int) -> PageCounts:
@@ -122,10 +122,10 @@ def weights_bytes(shape: Shape, where: Placement) -> int:
 
 def drafter_bytes(model: LoadPlan | Model) -> int:
     """Return the bytes of the drafter beside a model; 0 if there is none."""
-    beside = model.drafter
-    if isinstance(beside, LoadedDrafter):
-        return beside.nbytes
-    return 0 if beside is None else total_bytes(beside.abstract())
+    drafter = model.drafter
+    if isinstance(drafter, LoadedDrafter):
+        return drafter.nbytes
+    return 0 if drafter is None else total_bytes(drafter.abstract())
 
 
 def smallest_conversation(shape: Shape) -> int:

@@ -137,8 +137,8 @@ class ModelLoader:
                 coming.library = library = self._library(plan)
                 library.soon(needed := library.first_needed())
                 load.cold_cost = partial(library.cold_cost, needed or self._first_answer(plan))
-                beside = partial(self._load_elsewhere, plan, str(source), how)
-                model = self._read(partial(read, opened, plan, weight_files=self._weight_files), beside, coming)
+                elsewhere = partial(self._load_elsewhere, plan, str(source), how)
+                model = self._read(partial(read, opened, plan, weight_files=self._weight_files), elsewhere, coming)
             seconds = time.monotonic() - began - coming.waited
             try:
                 return self.owner.call(lambda: self.serve(model, coming, seconds))
@@ -171,7 +171,7 @@ class ModelLoader:
         """Have the other hosts that have a part of a model load theirs. None: this process has all of it."""
         if self._others is None or plan.placement.here:
             return None
-        return self._others.load(plan, shape_of(self._settings.now, plan), source, how.said())
+        return self._others.load(plan, shape_of(self._settings.now, plan), source, how.to_dict())
 
     def _fits(self, plan: LoadPlan) -> Fit:
         """Return the bytes that a model needs in a place, and those that there are."""
@@ -260,9 +260,9 @@ class ModelLoader:
                     self.owner.call(known.host_store.clear)
                     self.owner.call(known.drafts.forget)
                     known.files = plan.files
-                beside = partial(self._load_again_elsewhere, plan, known)
+                elsewhere = partial(self._load_again_elsewhere, plan, known)
                 weights = partial(read_again, opened, plan, model, weight_files=self._weight_files)
-                fresh = self._read(weights, beside, coming)
+                fresh = self._read(weights, elsewhere, coming)
             try:
                 self.owner.call(lambda: self._reopen(known, fresh, time.monotonic() - began))
             except BaseException:
@@ -282,17 +282,17 @@ class ModelLoader:
         known.entry.not_mapped = fresh.not_mapped
         self._arrived(known, seconds)
 
-    def _read(self, read: Callable[[], Model], beside: Callable[[], LoadElsewhere | None], coming: _Coming) -> Model:
+    def _read(self, read: Callable[[], Model], elsewhere: Callable[[], LoadElsewhere | None], coming: _Coming) -> Model:
         """Read weights. Should the memory be full against all reckoning, what is idle goes, and it is tried again."""
         try:
-            return _read_by_all(read, beside)
+            return _read_by_all(read, elsewhere)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
         home = None if (entry := coming.entry) is None else entry.home
         self.owner.call(lambda: self._evictor.evict_idle("the device's memory was full", home, but=entry))
         try:
-            return _read_by_all(read, beside)
+            return _read_by_all(read, elsewhere)
         except Exception as error:
             if not _memory_is_full(error):
                 raise
@@ -358,9 +358,9 @@ class _Coming:
     waited: float = 0.0  # seconds, for room
 
 
-def _read_by_all(read: Callable[[], Model], beside: Callable[[], LoadElsewhere | None]) -> Model:
+def _read_by_all(read: Callable[[], Model], begin_elsewhere: Callable[[], LoadElsewhere | None]) -> Model:
     """Read a model while the other hosts that have a part of it read theirs. All of them have it then, or none."""
-    elsewhere, model = beside(), None
+    elsewhere, model = begin_elsewhere(), None
     try:
         model = read()
         if elsewhere is not None:

@@ -74,7 +74,7 @@ class DeviceShare:
         served = self.known.served
         return [runner.kv_store for runner in self.models.others_at(served, served.model.placement)]
 
-    def take_beside(self, nbytes: int) -> bool:
+    def take_extra(self, nbytes: int) -> bool:
         """Have room for so many bytes of encoders or adapters: idle conversations go for it, then idle models."""
         ledger, entry = self.evictor.ledger, self.known.entry
         for give_up in (self._give_up_conversations, lambda missing: self.evictor.free(missing, entry)):
@@ -82,12 +82,12 @@ class DeviceShare:
                 give_up(missing)
         if ledger.used(entry.home) + nbytes > ledger.budget(entry.home):
             return False
-        entry.beside += nbytes
+        entry.extra_bytes += nbytes
         return True
 
-    def give_beside(self, nbytes: int) -> None:
+    def give_extra(self, nbytes: int) -> None:
         """Give room back that was taken."""
-        self.known.entry.beside -= nbytes
+        self.known.entry.extra_bytes -= nbytes
 
     def told_of_adapters(self, names: tuple[str, ...]) -> None:
         """Note which adapters are on the device, for whoever lists models."""

@@ -133,7 +133,7 @@ class DeviceAccess:
         if key not in self.seen:
             self.expect(key)
         if self._others is not None:
-            program = self._others.beside(key, program)
+            program = self._others.mirrored(key, program)
         began = time.perf_counter()
         try:
             with jax.transfer_guard("disallow"):
@@ -167,8 +167,8 @@ class DeviceAccess:
     def one_ahead(self, made: jax.Array | None) -> None:
         """Wait until what was given here before is computed. None: nothing is under way any more.
 
-        Else many dispatches would wait on the device, and none could be taken back. An error is told where what came of
-        the dispatch is fetched.
+        Else many dispatches would wait on the device, and none could be taken back. An error is raised where the
+        dispatch's results are fetched.
         """
         before, self._ahead = self._ahead, made
         if before is None or made is None:

@@ -28,7 +28,7 @@ class OtherHostsPrograms(Protocol):
         """Make the others copy these arrays to their devices, as was done here."""
         ...
 
-    def beside(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
+    def mirrored(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a program: the others are made to dispatch it before it is dispatched here."""
         ...
 

@@ -165,9 +165,9 @@ class ProgrammedPages:
 
     def _tables(self, pages: Sequence[int], *, local: bool) -> Tables:
         """Return the pages of one kind, and page 0, which nobody has, in all other places."""
-        named, nobody = (np.zeros(PAGES_AT_ONCE, np.int32) for _ in range(2))
+        named, unused = (np.zeros(PAGES_AT_ONCE, np.int32) for _ in range(2))
         named[: len(pages)] = pages
-        whole, own = (nobody, named) if local else (named, nobody)
+        whole, own = (unused, named) if local else (named, unused)
         return Tables(whole, own)  # type: ignore[arg-type]  # they become arrays on the device
 
     def _leaves(self, pool: KvPool, *, local: bool) -> list[jax.Array]:

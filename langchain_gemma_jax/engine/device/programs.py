@@ -191,8 +191,8 @@ def _read(
     """Read a chunk: the hidden states after some tokens ``[picks, width]``, the ends there, and the pool."""
     few = tokens.shape[1] <= FEW_TOKENS
     hidden, pool = _forward(shape, params, tokens, start, count, tables, pool, keep=None if few else count - 1)
-    behind = jnp.concatenate([hidden[0], jnp.zeros((shape.picks, hidden.shape[2]), hidden.dtype)])
-    wanted = jax.lax.dynamic_slice_in_dim(behind, first if few else jnp.int32(0), shape.picks)
+    padded = jnp.concatenate([hidden[0], jnp.zeros((shape.picks, hidden.shape[2]), hidden.dtype)])
+    wanted = jax.lax.dynamic_slice_in_dim(padded, first if few else jnp.int32(0), shape.picks)
     return wanted, start + 1 + first + jnp.arange(shape.picks), pool
 
 

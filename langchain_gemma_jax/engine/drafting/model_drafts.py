@@ -32,7 +32,7 @@ class Keeper(Protocol):
 
     def arrived(self, scope: str) -> PastAnswers | None: ...
 
-    def write(self, scope: str, said: array[int]) -> bool: ...
+    def write(self, scope: str, tokens: array[int]) -> bool: ...
 
     def forget(self, scope: str) -> None: ...
 
@@ -149,7 +149,7 @@ class ModelDrafts:
         if self._keeper is None or self._keeper.comes(scope):
             return False  # what is there would be lost
         self._merge(scope, known)
-        if not self._keeper.write(scope, known.past.said):
+        if not self._keeper.write(scope, known.past.tokens):
             return False
         known.added_at = None
         return True

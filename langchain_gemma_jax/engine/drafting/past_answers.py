@@ -43,7 +43,7 @@ class PastAnswers:
     """
 
     GRAMS = (8, 3)  # tokens before a place, by which it is found; the longest first
-    MATCHES = (32, 16, 8, 3)  # lengths of a match that are told apart
+    MATCHES = (32, 16, 8, 3)  # lengths of a match that are distinguished
     TRIES = 12  # places of a chain that are looked at ...
     VOTES = 4  # ... and those of them that are counted
     LEAD = 16  # tokens of a prompt that are kept before its answer, so that the beginning of an answer is found
@@ -67,21 +67,21 @@ class PastAnswers:
     @property
     def answers(self) -> list[array[int]]:
         """The answers that are there, oldest first, each with the end of its prompt; the oldest may be cut."""
-        whole = self.said
+        whole = self.tokens
         ends = [place for place, token in enumerate(whole) if token == _BREAK]
         starts = [0, *(end + 1 for end in ends)]
         return [found for start, end in zip(starts, [*ends, len(whole)], strict=True) if (found := whole[start:end])]
 
     @property
-    def said(self) -> array[int]:
+    def tokens(self) -> array[int]:
         """All tokens, oldest first, with a break before each answer: ``of`` makes the same answers of them."""
         return self._tokens[self._next :] + self._tokens[: self._next]
 
     @classmethod
-    def of(cls, said: array[int]) -> PastAnswers:
-        """Return the answers that ``said`` was taken from."""
+    def of(cls, tokens: array[int]) -> PastAnswers:
+        """Return the answers that ``tokens`` was taken from."""
         past, answer = cls(), array("i")
-        for token in (*said, _BREAK):
+        for token in (*tokens, _BREAK):
             if token != _BREAK:
                 answer.append(token)
             elif answer:
@@ -91,9 +91,9 @@ class PastAnswers:
 
     def add(self, prompt: Sequence[int], answer: Sequence[int]) -> None:
         """Add an answer. Of the prompt, the last ``LEAD`` tokens are kept."""
-        said = [_BREAK, *prompt[max(0, len(prompt) - self.LEAD) :], *answer][-(self._most - 1) :]
+        tokens = [_BREAK, *prompt[max(0, len(prompt) - self.LEAD) :], *answer][-(self._most - 1) :]
         before = [_BREAK] * max(self.GRAMS)
-        for token in said:
+        for token in tokens:
             self._append(token, before)
             before = [*before[1:], token]
         if len(self._tokens) == self._most:
@@ -129,10 +129,10 @@ class PastAnswers:
                 return length
         return gram
 
-    def follow(self, found: Found, said: Sequence[int]) -> Found:
+    def follow(self, found: Found, more: Sequence[int]) -> Found:
         """Return those of the places that went on like this, and the places behind it there."""
-        tokens, count, size = self._tokens, len(said), len(self._tokens)
-        wanted = array("i", said)
+        tokens, count, size = self._tokens, len(more), len(self._tokens)
+        wanted = array("i", more)
         places = [
             place + count
             for place in found.places
@@ -148,9 +148,9 @@ class PastAnswers:
             return NOTHING
         if ways.count(ways[0]) < len(ways):
             return _voted(ways, found.match)
-        said = ways[0].tolist()
-        count = said.index(_BREAK) if _BREAK in said else len(said)
-        return Proposal(tuple(said[:count]), odds_behind(found.match, count))
+        way = ways[0].tolist()
+        count = way.index(_BREAK) if _BREAK in way else len(way)
+        return Proposal(tuple(way[:count]), odds_behind(found.match, count))
 
     def _append(self, token: int, before: list[int]) -> None:
         place = self._next
@@ -188,13 +188,13 @@ def _voted(ways: list[array[int]], match: int) -> Proposal:
     """Return the tokens that most of some ways say, one after the other; ways that say something else are left."""
     tokens, odds = list[int](), list[float]()
     for at in range(max(map(len, ways))):
-        said = [way[at] if at < len(way) else _BREAK for way in ways]
-        token = max(said, key=said.count)  # the newest of those with as many votes
+        votes = [way[at] if at < len(way) else _BREAK for way in ways]
+        token = max(votes, key=votes.count)  # the newest of those with as many votes
         if token == _BREAK:
             break
-        length, count = match + at, said.count(token)
+        length, count = match + at, votes.count(token)
         tokens.append(token)
-        odds.append(count / len(said) * length / (length + 2))
-        if count < len(said):
-            ways = [way for way, other in zip(ways, said, strict=True) if other == token]
+        odds.append(count / len(votes) * length / (length + 2))
+        if count < len(votes):
+            ways = [way for way, other in zip(ways, votes, strict=True) if other == token]
     return Proposal(tuple(tokens), tuple(odds))

@@ -140,7 +140,7 @@ class Library:
         patience: float = PATIENCE,
         making: Callable[[ProgramKey], None] | None = None,
     ) -> None:
-        """``making`` is told of each program before it is made."""
+        """``making`` is called with each program before it is made."""
         self.programs, self._store, self._tally, self._patience = programs, store, tally, patience
         self._signatures = Signatures(programs.shape, programs.placement)
         where = programs.placement

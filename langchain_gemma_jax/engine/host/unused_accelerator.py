@@ -1,4 +1,4 @@
-"""An accelerator of this machine that JAX does not use: told once, when the first model comes to the CPU."""
+"""An accelerator of this machine that JAX does not use: one warning, when the first model comes to the CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unused_accelerator(root: Path = Path("/")) -> str | None:
 
 
 def chosen_platforms() -> str | None:
-    """Return what JAX was told to run on, by JAX_PLATFORMS or its own setting. None: whatever it finds."""
+    """Return the platforms that JAX may run on, set by JAX_PLATFORMS or its own setting. None: whatever it finds."""
     import jax
 
     named = jax.config.values.get("jax_platforms")
@@ -36,14 +36,14 @@ class OnceOnTheCpu:
     """The warning of a process, which is given once at most."""
 
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root, self._told, self._lock = root, False, threading.Lock()
+        self._root, self._warned, self._lock = root, False, threading.Lock()
 
     def look(self, platform: str, chosen: str | None) -> None:
-        """Warn if a model comes to the CPU beside an accelerator. ``chosen``: what JAX was told to run on, or None."""
+        """Warn if a model comes to the CPU beside an accelerator. ``chosen``: the platforms that are set, or None."""
         if platform != "cpu" or chosen:
             return
         with self._lock:
-            first, self._told = not self._told, True
+            first, self._warned = not self._warned, True
         if first and (unused := unused_accelerator(self._root)) is not None:
             warn(
                 UnusedAcceleratorWarning(

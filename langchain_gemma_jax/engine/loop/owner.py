@@ -306,7 +306,7 @@ class Owner:
 
     def _end_all(self, error: BaseException | None) -> None:
         """The thread ends: nobody may be left waiting, and nothing may stay on the device."""
-        # A caller's own thread that is told of the end lets go of the programs. Were it the last to have them, it could
+        # A caller's own thread that hears of the end lets go of the programs. Were it the last to have them, it could
         # be inside XLA, taking them apart, while the process ends: see exit_inside_xla.py. So they stay as long as the
         # engine.
         self._kept = self._libraries.all()

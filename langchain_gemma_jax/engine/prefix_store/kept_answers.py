@@ -65,18 +65,18 @@ class KeptAnswers:
             return None
         return found
 
-    def write(self, scope: str, said: array[int]) -> bool:
+    def write(self, scope: str, tokens: array[int]) -> bool:
         """Have a scope's answers written in the background, if anything can be. Return False if they have to wait.
 
         Args:
             scope: of the answers.
-            said: as ``PastAnswers.said`` gives it. The caller may not change it.
+            tokens: as ``PastAnswers.tokens`` gives it. The caller may not change it.
         """
         prefixes = self._there_is.prefixes
         if self._there_is.never or (prefixes is not None and not prefixes.writes):
             return True
         return prefixes is not None and self._store.write(
-            partial(self._write, prefixes, scope, said), said.itemsize * len(said)
+            partial(self._write, prefixes, scope, tokens), tokens.itemsize * len(tokens)
         )
 
     def forget(self, scope: str) -> None:
@@ -100,19 +100,19 @@ class KeptAnswers:
             return None
         return PastAnswers.of(array("i", np.frombuffer(blocks[0], DTYPE).tolist()))
 
-    def _write(self, prefixes: StoredPrefixes, scope: str, said: array[int]) -> None:
+    def _write(self, prefixes: StoredPrefixes, scope: str, tokens: array[int]) -> None:
         dtype, family, marks = _claims(prefixes, scope)
         header = PrefixHeader(
             family=family,
             label=f"answers of {self._label}",
             seconds=0.0,
-            tokens=len(said),
+            tokens=len(tokens),
             dtype=dtype,
             marks=marks,
-            shapes=((len(said),),),
+            shapes=((len(tokens),),),
             globals=1,
         )
-        parts = packed(header, [np.array(said, DTYPE)], self._store.sealing)
+        parts = packed(header, [np.array(tokens, DTYPE)], self._store.sealing)
         self._store.folder.write(prefixes.names.answers_file(scope), parts)
 
 

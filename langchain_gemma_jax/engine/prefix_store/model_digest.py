@@ -45,8 +45,8 @@ def model_digest(files: Unchanged, folder: Folder | None, *, thoroughly: bool = 
 def _remembered(folder: Folder | None) -> dict[str, str]:
     try:
         if folder is not None:
-            said = json.loads(unseal(folder.read(DIGESTS, _LARGEST), DIGESTS).payload)
-            return {str(stamps): str(digest) for stamps, digest in said.items()}
+            entries = json.loads(unseal(folder.read(DIGESTS, _LARGEST), DIGESTS).payload)
+            return {str(stamps): str(digest) for stamps, digest in entries.items()}
     except (OSError, DamagedError, ValueError, AttributeError):
         pass  # the digests are computed again
     return {}

@@ -129,22 +129,22 @@ def read_header(data: bytes | memoryview, sealing: Sealing | None) -> PrefixHead
     if len(data) < size or not proven:
         raise DamagedError("the digest of its header does not match")
     try:
-        said = json.loads(bytes(data[_START : size - _DIGEST]))
+        fields = json.loads(bytes(data[_START : size - _DIGEST]))
         header = PrefixHeader(
-            family=str(said["family"]),
-            label=str(said["label"]),
-            seconds=float(said["seconds"]),
-            tokens=int(said["tokens"]),
-            dtype=str(said["dtype"]),
+            family=str(fields["family"]),
+            label=str(fields["label"]),
+            seconds=float(fields["seconds"]),
+            tokens=int(fields["tokens"]),
+            dtype=str(fields["dtype"]),
             marks=tuple(
                 Mark(bytes.fromhex(digest), int(length), None if ring is None else int(ring))
-                for digest, length, ring in said["marks"]
+                for digest, length, ring in fields["marks"]
             ),
-            shapes=tuple(tuple(int(size) for size in shape) for shape in said["shapes"]),
-            globals=int(said["globals"]),
-            global_dtype=str(said["global_dtype"]),
-            proofs=tuple(bytes.fromhex(proof) for proof in said["proofs"]),
-            salt=bytes.fromhex(said["salt"]),
+            shapes=tuple(tuple(int(size) for size in shape) for shape in fields["shapes"]),
+            globals=int(fields["globals"]),
+            global_dtype=str(fields["global_dtype"]),
+            proofs=tuple(bytes.fromhex(proof) for proof in fields["proofs"]),
+            salt=bytes.fromhex(fields["salt"]),
             digest=digest,
             size=size,
         )

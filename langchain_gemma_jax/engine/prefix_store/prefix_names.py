@@ -32,9 +32,9 @@ class PrefixNames:
 
     def digests(self, scope: str, keys: array[int], lengths: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Yield each length with the name of that number of first keys. Lengths ascend, up to the number of keys."""
-        said = scope.encode("utf-8", "surrogatepass")
+        scope_bytes = scope.encode("utf-8", "surrogatepass")
         found = hashlib.blake2b(key=self._secret, digest_size=_DIGEST)
-        found.update(f"{self.family}\0{len(said)}\0".encode() + said)
+        found.update(f"{self.family}\0{len(scope_bytes)}\0".encode() + scope_bytes)
         at = 0
         with memoryview(keys) as held:
             for length in lengths:

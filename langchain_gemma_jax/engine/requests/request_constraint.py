@@ -208,11 +208,11 @@ class LostOpener:
     @property
     def over(self) -> bool:
         """True if no call can begin so any more."""
-        return self._text is None and self._unopened.behind is None
+        return self._text is None and self._unopened.after is None
 
     def control(self, name: str) -> None:
         """Note a control token."""
-        self._text = "" if name == self._unopened.behind else None
+        self._text = "" if name == self._unopened.after else None
 
     def read(self, data: bytes) -> str | None:
         """Read a token. Return what came before it of a call that it shows to be one; None: it shows none."""

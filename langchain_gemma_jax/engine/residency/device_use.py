@@ -31,7 +31,7 @@ def device_uses(entries: Iterable[LedgerEntry], limits: Callable[[Hashable], Dev
         if entry.state is State.ABSENT:
             continue
         capacity, budget = limits(entry.home)
-        used = entry.weights + entry.beside + entry.workspace + max(entry.seen_kv, entry.floor)
+        used = entry.weights + entry.extra_bytes + entry.workspace + max(entry.seen_kv, entry.floor)
         for device in getattr(entry.home, "own", ()):
             name = f"{device.platform}:{device.id}"
             before = found.get(name, DeviceUse(name, capacity, budget, 0))

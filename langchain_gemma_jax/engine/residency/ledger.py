@@ -59,7 +59,7 @@ class Ledger:
     def kv_room(self, entry: LedgerEntry) -> int:
         """Return the bytes that a model's conversations may take together. The smallest conversation always fits."""
         others = sum(other.nbytes for other in self.at(entry.home) if other is not entry)
-        return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.beside - entry.workspace)
+        return max(entry.floor, self.budget(entry.home) - others - entry.weights - entry.extra_bytes - entry.workspace)
 
     def can_load(self, entry: LedgerEntry, now: float) -> Decision:
         """Decide what must happen before a model is loaded. This changes nothing."""

@@ -54,7 +54,7 @@ class LedgerEntry:
     devices: int = 1  # the number of devices that it is divided among
     chosen: str = ""  # the reason for that number; "": no number was set
     not_mapped: str = ""  # why its weights are not in a mapped file; "": they are, or it is not in memory
-    beside: int = 0  # bytes of encoders of pictures and sounds that are in memory or are being read, and of adapters
+    extra_bytes: int = 0  # of encoders of pictures and sounds that are in memory or being read, and of adapters
     adapters: tuple[str, ...] = ()  # the names of those on the device
     pinned: bool = False
     leaving: bool = False  # it is evicted as soon as it is unused
@@ -94,7 +94,7 @@ class LedgerEntry:
         """The bytes that the model takes now."""
         if self.state is State.ABSENT:
             return 0
-        return self.weights + self.beside + self.workspace + self.kv_bytes
+        return self.weights + self.extra_bytes + self.workspace + self.kv_bytes
 
     @property
     def idle_kv(self) -> int:
@@ -114,4 +114,4 @@ class LedgerEntry:
     def reset(self) -> None:
         """Note that the model is not in memory any more."""
         self.state, self.leaving, self.conversations, self.seen_kv = State.ABSENT, False, None, 0
-        self.beside, self.adapters = 0, ()
+        self.extra_bytes, self.adapters = 0, ()

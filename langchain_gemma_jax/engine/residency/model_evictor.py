@@ -128,7 +128,7 @@ class ModelEvictor:
     def evict(self, known: KnownModel, reason: str) -> None:
         """Evict an unused model from the device: its conversations, programs and weights."""
         began, entry = time.perf_counter(), known.entry
-        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.beside + entry.kv().total
+        runner, freed = self._models.runners.pop(known.served), entry.weights + entry.extra_bytes + entry.kv().total
         with suppress(Exception):  # conversations that cannot be kept are read again
             runner.kv_store.park_all()
         known.programs = tuple(runner.library.first_calls()) or known.programs

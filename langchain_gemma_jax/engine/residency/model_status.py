@@ -87,7 +87,7 @@ def status_of(entry: LedgerEntry, now: float) -> ModelStatus:
     return ModelStatus(
         name=entry.name,
         state=entry.state,
-        weights=entry.weights + entry.beside if there else 0,
+        weights=entry.weights + entry.extra_bytes if there else 0,
         kv=entry.seen_kv,
         workspace=entry.workspace if there else 0,
         host_kv=entry.seen_host_kv,

@@ -38,11 +38,17 @@ class AdapterSlots:
         device: DeviceAccess,
         library: Library,
         memory: Memory,
-        told: Callable[[tuple[str, ...]], None],
+        changed: Callable[[tuple[str, ...]], None],
         slots: int = SLOTS,
     ) -> None:
-        """``told`` is called with the names of the adapters that are on the device, whenever these change."""
-        self._layers, self._device, self._library, self._memory, self._told = layers, device, library, memory, told
+        """``changed`` is called with the names of the adapters that are on the device, whenever these change."""
+        self._layers, self._device, self._library, self._memory, self._changed = (
+            layers,
+            device,
+            library,
+            memory,
+            changed,
+        )
         self._count = slots
         self._rank = 0  # of the stacks; 0: there are none
         self._stacks: Stacks | None = None
@@ -76,7 +82,7 @@ class AdapterSlots:
             self._put(adapter, slot)
         self._slots[adapter] = slot
         self._users[request] = adapter
-        self._told(tuple(each.name for each in self._slots))
+        self._changed(tuple(each.name for each in self._slots))
         return True
 
     def release(self, request: Request) -> None:
@@ -95,7 +101,7 @@ class AdapterSlots:
         self._stacks, self._rank = None, 0
         self._slots.clear()
         self._users.clear()
-        self._told(())
+        self._changed(())
 
     def _free(self) -> int | None:
         """Return a slot that nobody uses; the adapter that was used least recently makes way. None: there is none."""
@@ -109,7 +115,7 @@ class AdapterSlots:
         """Have stacks of at least this rank, with all adapters in them that there are. False: there is no room."""
         wanted = RANKS[bisect_left(RANKS, rank)]
         more = self._nbytes(wanted) - self.nbytes
-        if not self._memory.take_beside(more):
+        if not self._memory.take_extra(more):
             return False
         self._rank = wanted
         shapes = [stack_shapes(self._layers, self._count, wanted)]

@@ -47,7 +47,7 @@ class NewTokens:
 
 
 def epochs_of(requests: tuple[Request, ...]) -> tuple[int, ...]:
-    """Return the epoch of each request, by which what comes of a dispatch is told from what is of no use any more."""
+    """Return the epoch of each request: results of a dispatch from an earlier epoch are of no use."""
     return tuple(request.progress.epoch for request in requests)
 
 

@@ -38,11 +38,11 @@ class ReadsWeights(Protocol):
 class Memory(Protocol):
     """The model's share of its device's memory."""
 
-    def take_beside(self, nbytes: int) -> bool:
+    def take_extra(self, nbytes: int) -> bool:
         """Reserve this number of bytes beside the weights. Return False if there is no room now."""
         ...
 
-    def give_beside(self, nbytes: int) -> None:
+    def give_extra(self, nbytes: int) -> None:
         """Release bytes that were reserved."""
         ...
 
@@ -91,7 +91,7 @@ class MediaEncoding:
                 continue
             nbytes = self._media.nbytes_of(number, self._dtype)
             if number not in self._arriving:
-                if not self._memory.take_beside(nbytes):
+                if not self._memory.take_extra(nbytes):
                     return None
                 self._arriving[number] = self._read(number)
             future = self._arriving[number]
@@ -102,7 +102,7 @@ class MediaEncoding:
             try:
                 self._media.loaded[number] = future.result()
             except BaseException:
-                self._memory.give_beside(nbytes)
+                self._memory.give_extra(nbytes)
                 raise
         return everything
 

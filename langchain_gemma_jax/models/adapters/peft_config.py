@@ -55,9 +55,9 @@ class PeftConfig:
         Raises:
             ConfigError: the matrices have another rank than the configuration says.
         """
-        said = _by_pattern(self.ranks, module, self.rank)
-        if said != rank:
-            raise ConfigError(f"{self.path}: expected matrices of rank {said} for {module}, found rank {rank}.")
+        expected = _by_pattern(self.ranks, module, self.rank)
+        if expected != rank:
+            raise ConfigError(f"{self.path}: expected matrices of rank {expected} for {module}, found rank {rank}.")
         return _by_pattern(self.alphas, module, self.alpha) / (rank**0.5 if self.rank_stabilised else rank)
 
 

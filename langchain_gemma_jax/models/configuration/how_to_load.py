@@ -55,7 +55,7 @@ class HowToLoad:
             raise InputError(f"{unknown[0]}: expected one of {', '.join(sorted(known))} to load a model by.")
         return cls(**options)
 
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, but not the token, for a process that loads the same."""
         plain = HowToLoad()
         return {
@@ -66,7 +66,7 @@ class HowToLoad:
 
     def arguments(self) -> LoadOptions:
         """Return the options as arguments of a call, with the token if there is one."""
-        options = self.said()
+        options = self.to_dict()
         if self.token is not None:
             options["token"] = self.token
         return cast("LoadOptions", options)

@@ -77,9 +77,9 @@ def orbax_media(
     shapes = source.tower_shapes
     if config.generation != "gemma3" or "pos_embedding" not in shapes:
         return None
-    said = read_object(real_file(folder, CONFIG), folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    own = read_object(real_file(folder, CONFIG), folder / CONFIG) if (folder / CONFIG).is_file() else {}
     vision = {"model_type": "siglip_vision_model", **_shapes(shapes, source.location)}
-    raw = {"mm_tokens_per_image": PUBLISHED_TOKENS, **said, "model_type": "gemma3", "vision_config": vision}
+    raw = {"mm_tokens_per_image": PUBLISHED_TOKENS, **own, "model_type": "gemma3", "vision_config": vision}
     where = f"{source.location} (its arrays in the words of config.json)"
     senses = senses_of(MediaFiles(raw, {}, where, config, tokenizer.encode_text))
     if senses is None:

@@ -1,6 +1,6 @@
 """Drafters beside a model: found, checked against it, and read to where it is.
 
-A caller names one by ``drafter=``: a folder, or an id on the Hub. Unless told otherwise, a model takes the one in the
+A caller names one by ``drafter=``: a folder, or an id on the Hub. By default a model takes the one in the
 folder ``assistant`` in its own, or in the one beside it that has its name with ``-assistant`` behind it. Only what is
 named is ever downloaded.
 """
@@ -163,7 +163,7 @@ class DrafterFiles:
         return order.astype(np.int32).reshape(drafter.drafting.centroids, -1)
 
 
-def beside(model: Path) -> Path | None:
+def drafter_folder_of(model: Path) -> Path | None:
     """Return the folder of the drafter beside a model's folder or file. None: there is none."""
     own = model.resolve()
     named = own.with_name(f"{own.name if own.is_dir() else own.stem}-{ASSISTANT}")

@@ -11,7 +11,7 @@ from langchain_gemma_jax.errors import InputError, ModelNotOnHubError, OfflineEr
 from langchain_gemma_jax.models.configuration.embedded import embedded_folder
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
 from langchain_gemma_jax.models.gguf.ollama import PREFIX, find_ollama
-from langchain_gemma_jax.models.loading.drafters import OFF, AskedDrafter, beside
+from langchain_gemma_jax.models.loading.drafters import OFF, AskedDrafter, drafter_folder_of
 from langchain_gemma_jax.models.loading.model_names import check_name
 from langchain_gemma_jax.models.torchax import asked as torchax
 from langchain_gemma_jax.stopping import Stop
@@ -56,7 +56,7 @@ def _drafter(model: Path, how: HowToLoad, *, progress: bool | None, stop: Stop |
     if how.drafter is not None:
         there = _find(how.drafter, replace(how, revision=None), progress=progress, stop=stop)
         return AskedDrafter(there.path, named=True)
-    place = beside(model)
+    place = drafter_folder_of(model)
     return None if place is None else AskedDrafter(place, named=False)
 
 

@@ -22,7 +22,7 @@ class PlacedMedium:
     after: tuple[int, ...]
     digest: bytes  # of all that decides what the model sees: the prepared content, and how it was prepared
     inputs: Mapping[str, npt.NDArray[Any]] = field(repr=False)  # padded to the shape of an encoder's program
-    said: str = ""  # words that the model's processor puts before it
+    caption: str = ""  # words that the model's processor puts before it
 
     def __len__(self) -> int:
         return len(self.before) + len(self.placeholders) + len(self.after)
@@ -100,8 +100,8 @@ class MediaSupport:
         if scan is None or self.pictures is None or not isinstance(medium, Picture):
             return (self.place(medium, max_soft_tokens=max_soft_tokens),)
         return tuple(
-            replace(self.place(picture, max_soft_tokens=max_soft_tokens), said=said)
-            for said, picture in self.pictures.scanned(medium, scan)
+            replace(self.place(picture, max_soft_tokens=max_soft_tokens), caption=caption)
+            for caption, picture in self.pictures.scanned(medium, scan)
         )
 
     def place(self, medium: Medium, *, max_soft_tokens: int | None = None) -> PlacedMedium:

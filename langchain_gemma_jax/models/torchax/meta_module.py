@@ -202,8 +202,8 @@ def fix_lengths(module: Any) -> None:
 def most_context(kind: Any) -> int:
     """Return the most tokens that a model can read; for a rope that changes with length, its original length."""
     names = ("max_position_embeddings", "max_seq_len", "seq_length")
-    said = (getattr(kind, name, None) for name in names)
-    most = int(next((number for number in said if number), _UNLIMITED))
+    limits = (getattr(kind, name, None) for name in names)
+    most = int(next((number for number in limits if number), _UNLIMITED))
     rope = getattr(kind, "rope_parameters", None) or {}
     for each in (rope, *(inner for inner in rope.values() if isinstance(inner, dict))):
         if each.get("rope_type") in _FIXED_BY_LENGTH:

@@ -68,7 +68,7 @@ def read_by_transformers(shared: TorchLibraries, folder: Path, dtype: str, kind:
     """
     with quiet():
         try:
-            module, said = getattr(shared.transformers, kind).from_pretrained(
+            module, loaded = getattr(shared.transformers, kind).from_pretrained(
                 folder,
                 dtype=getattr(shared.torch, dtype),
                 use_safetensors=True,
@@ -79,7 +79,7 @@ def read_by_transformers(shared: TorchLibraries, folder: Path, dtype: str, kind:
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             raise CheckpointError(folder, "weights that transformers can read", reason) from error
-    missing = sorted(said["missing_keys"]) + sorted(map(str, said["mismatched_keys"]))
+    missing = sorted(loaded["missing_keys"]) + sorted(map(str, loaded["mismatched_keys"]))
     if missing:
         raise TensorMismatchError(
             folder, "a tensor for each of the model's parameters", f"none that fits for {', '.join(missing[:4])}"

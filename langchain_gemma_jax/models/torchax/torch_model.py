@@ -229,8 +229,8 @@ def trace_step(model: TorchModel) -> None:
 
 def own_dtype(raw: Mapping[str, object]) -> str:
     """Return a checkpoint's dtype by its configuration; float32 for float16, as for a Gemma, and if there is none."""
-    said = str(raw.get("dtype") or raw.get("torch_dtype") or "float32").removeprefix("torch.")
-    return said if said in {"float32", "bfloat16"} else "float32"
+    dtype = str(raw.get("dtype") or raw.get("torch_dtype") or "float32").removeprefix("torch.")
+    return dtype if dtype in {"float32", "bfloat16"} else "float32"
 
 
 def as_before(model: Architecture, folder: Path, raw: Mapping[str, object]) -> TorchModel:

@@ -1,4 +1,4 @@
-"""A service's objectives: read from a file, each name and number checked, and told with its line if it is none.
+"""A service's objectives: read from a file, each name and number checked; an error names its line.
 
 It imports no other room but ``errors``.
 """
@@ -176,8 +176,8 @@ def read_objectives(file: str | os.PathLike[str]) -> Objectives:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise InputError(f"{path}: expected a file of objectives: {said}.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise InputError(f"{path}: expected a file of objectives: {reason}.") from None
     return objectives_of(text, str(path))
 
 
@@ -210,27 +210,27 @@ class _Reader:
         line = self._lines.get((section, name), self._lines.get((section, ""), 1))
         raise InputError(f"{self._where}, line {line}: {problem}.")
 
-    def objective(self, name: str, said: object) -> Objective:
+    def objective(self, name: str, table: object) -> Objective:
         """Return an objective."""
         kind = KINDS[name]
-        if not isinstance(said, dict):
-            self.refuse("", name, f"expected a table [{name}] with {', '.join(kind.known)}, found {said!r}")
-        for key in said:
+        if not isinstance(table, dict):
+            self.refuse("", name, f"expected a table [{name}] with {', '.join(kind.known)}, found {table!r}")
+        for key in table:
             if key not in kind.known:
                 self.refuse(name, key, f"[{name}]: expected {', '.join(kind.known)}, found {key!r}")
         for key in kind.numbers:
-            if key not in said:
+            if key not in table:
                 self.refuse(name, "", f"[{name}]: expected {key} = ..., found nothing of that name")
         share = kind.numbers[0]
-        percent = self.number(said, name, share, 0, 100, 0)
-        pages, by = said.get("pages", False), said.get("by", [])
+        percent = self.number(table, name, share, 0, 100, 0)
+        pages, by = table.get("pages", False), table.get("by", [])
         if not isinstance(pages, bool):
             self.refuse(name, "pages", f"[{name}] pages: expected true or false, found {pages!r}")
         if not isinstance(by, list) or not set(map(str, by)) <= set(kind.labels):
             self.refuse(name, "by", f"[{name}] by: expected a list of {', '.join(kind.labels)}, found {by!r}")
         within = None
         if "within" in kind.numbers:
-            within = self.number(said, name, "within", 0, None, 0)
+            within = self.number(table, name, "within", 0, None, 0)
             if within not in BOUNDS:
                 bounds = ", ".join(f"{bound:g}" for bound in BOUNDS)
                 self.refuse(
@@ -239,10 +239,10 @@ class _Reader:
         return Objective(name, percent, within, pages, tuple(by))
 
     def number(
-        self, said: Mapping[str, object], section: str, name: str, low: float, high: float | None, default: float
+        self, table: Mapping[str, object], section: str, name: str, low: float, high: float | None, default: float
     ) -> float:
         """Return a number that lies between two others."""
-        value, where = said.get(name, default), f"[{section}] {name}" if section else name
+        value, where = table.get(name, default), f"[{section}] {name}" if section else name
         possible = "a number above 0" if high is None else f"percent above {low:g} and below {high:g}"
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not low < float(value) < (float("inf") if high is None else high):  # type: ignore[arg-type]

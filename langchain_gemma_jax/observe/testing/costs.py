@@ -75,7 +75,7 @@ class Meter:
     """Counts what JAX costs while a ``with`` block lasts, under an application's name.
 
     Trips for applications that have a name of their own, such as ``ChatGemmaJax(app="billing")``, count too, and are
-    also told by that name.
+    also reported under that name.
     """
 
     def __init__(self, app: str) -> None:

@@ -56,19 +56,21 @@ class Watch:
             finally:
                 costs = meter.costs()
                 for name, value in asdict(costs).items():
-                    said = value if not isinstance(value, dict) else json.dumps(value)
-                    item.user_properties.append((f"{PREFIX}{name}", said))
+                    text = value if not isinstance(value, dict) else json.dumps(value)
+                    item.user_properties.append((f"{PREFIX}{name}", text))
         if limits is not None and (passed := list(limits.passed_by(costs))):
             pytest.fail("\n".join(passed), pytrace=False)
         return found
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep a test's costs, from whichever process ran it."""
-        said = {name.removeprefix(PREFIX): value for name, value in report.user_properties if name.startswith(PREFIX)}
-        if report.when == "call" and said:
+        properties = {
+            name.removeprefix(PREFIX): value for name, value in report.user_properties if name.startswith(PREFIX)
+        }
+        if report.when == "call" and properties:
             for name in ("trips", "apps"):
-                said[name] = json.loads(str(said[name]))
-            self._tests.append({"app": report.nodeid, "outcome": report.outcome, **said})
+                properties[name] = json.loads(str(properties[name]))
+            self._tests.append({"app": report.nodeid, "outcome": report.outcome, **properties})
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the reports."""

@@ -31,7 +31,7 @@ from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
 from langchain_gemma_jax.models.loading.read import read
 from langchain_gemma_jax.scale.hosts.line import Line
 from langchain_gemma_jax.scale.hosts.names import Name, each
-from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+from langchain_gemma_jax.scale.hosts.shared_programs import HostMessage, programs_name
 from langchain_gemma_jax.wire.error_forms import error_out
 
 
@@ -47,7 +47,7 @@ class Follower:
     def __init__(self, line: Line) -> None:
         self.devices: tuple[jax.Device, ...] = ()  # of the whole group, once it is together
         self._line = line
-        self._told: SimpleQueue[tuple[Told, memoryview]] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[HostMessage, memoryview]] = SimpleQueue()
         self._results: SimpleQueue[jax.Array] = SimpleQueue()
         self._arrays: dict[Name, jax.Array] = {}
         self._dropped: set[int] = set()  # loads that the leader gave up
@@ -64,69 +64,69 @@ class Follower:
         """Carry out the leader's orders until the order to end."""
         try:
             while True:
-                told, data = self._told.get()
-                for name in each(told.get("gone", ())):
+                message, data = self._inbox.get()
+                for name in each(message.get("gone", ())):
                     self._arrays.pop(name, None)
-                if told["do"] == "end":
+                if message["do"] == "end":
                     return
-                self._do(told, data)
+                self._do(message, data)
         except Exception as error:  # noqa: BLE001  after any error it is out of step with the leader
             self._fail(error)
 
-    def _do(self, told: Told, data: memoryview) -> None:
-        if told["do"] == "load":
-            threading.Thread(target=self._load, args=(told,), name="gemma-jax-load", daemon=True).start()
-        elif told["do"] == "loaded":
-            self._keep(told["load"], told["arrays"])
-        elif told["do"] == "drop":
-            self._dropped.add(told["load"])
-            for name in [name for name in self._arrays if name[0] == told["load"]]:
+    def _do(self, message: HostMessage, data: memoryview) -> None:
+        if message["do"] == "load":
+            threading.Thread(target=self._load, args=(message,), name="gemma-jax-load", daemon=True).start()
+        elif message["do"] == "loaded":
+            self._keep(message["load"], message["arrays"])
+        elif message["do"] == "drop":
+            self._dropped.add(message["load"])
+            for name in [name for name in self._arrays if name[0] == message["load"]]:
                 self._arrays.pop(name).delete()
-        elif told["do"] in {"make", "ready"}:
-            self._make(told)
-        elif (programs := self._programs.get(told.get("programs", ""))) is not None:
+        elif message["do"] in {"make", "ready"}:
+            self._make(message)
+        elif (programs := self._programs.get(message.get("programs", ""))) is not None:
             # else no device of this host has a part of the model
-            if told["do"] == "copy":
-                arrays = _arrays(told["arrays"], data)
-                self._keep(told["batch"], programs.library.programs.placement.put(arrays))
-            elif told["do"] == "run":
-                self._run(programs, tuple(told["key"]), told)
+            if message["do"] == "copy":
+                arrays = _arrays(message["arrays"], data)
+                self._keep(message["batch"], programs.library.programs.placement.put(arrays))
+            elif message["do"] == "run":
+                self._run(programs, tuple(message["key"]), message)
 
-    def _make(self, told: Told) -> None:
+    def _make(self, message: HostMessage) -> None:
         """Make a program. "make": in the background, as it is needed soon. "ready": now, and answer the leader then."""
-        name, key = told["programs"], tuple(told["key"])
+        name, key = message["programs"], tuple(message["key"])
         programs = self._programs.get(name)
-        if told["do"] == "ready":
+        if message["do"] == "ready":
             if programs is not None:
                 programs.library.make(key)
-            self._line.send({"do": "ready", "answers": told["number"]})
+            self._line.send({"do": "ready", "answers": message["number"]})
         elif programs is not None:
             programs.library.soon([key])
         else:
             self._early.setdefault(name, []).append(key)
 
-    def _run(self, programs: _Programs, key: ProgramKey, told: Told) -> None:
+    def _run(self, programs: _Programs, key: ProgramKey, message: HostMessage) -> None:
         tree = jax.tree.structure(programs.signatures.arguments(key))
-        given = jax.tree.unflatten(tree, [self._arrays[name] for name in each(told["given"])])
+        given = jax.tree.unflatten(tree, [self._arrays[name] for name in each(message["given"])])
         with jax.transfer_guard("disallow"):
             found = programs.library.of(key)(*given)
-        self._keep(told["batch"], leaves := jax.tree.leaves(found))
+        self._keep(message["batch"], leaves := jax.tree.leaves(found))
         self._results.put(leaves[0])
 
-    def _load(self, told: Told) -> None:
+    def _load(self, message: HostMessage) -> None:
         """Load a model. Runs in a thread of its own, as other models go on meanwhile."""
-        number, how = told["number"], told["how"]
-        answer: Told = {"do": "loaded", "answers": number, "programs": None}
+        number, how = message["number"], message["how"]
+        answer: HostMessage = {"do": "loaded", "answers": number, "programs": None}
         try:
             if any(device.process_index == jax.process_index() for device in self.devices[: how["devices"]]):
-                settings = Settings(max_context=told["max_context"], loop_steps=told["loop_steps"])
+                settings = Settings(max_context=message["max_context"], loop_steps=message["loop_steps"])
 
                 asked = HowToLoad.of(how)
-                with open_source(told["source"], asked, progress=False) as opened:
+                with open_source(message["source"], asked, progress=False) as opened:
                     plan = plan_model(opened, asked, Devices(among=self.devices))
                     answer["programs"] = self._expect(plan, settings)
                     model = read(opened, plan, progress=False)
-                self._told.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))
+                self._inbox.put(({"do": "loaded", "load": number, "arrays": jax.tree.leaves(model.params)}, _NOTHING))
         except GemmaJaxError as error:
             answer["error"] = error_out(error)
         except Exception as error:  # noqa: BLE001  the leader raises it in the calls that wait for the model
@@ -156,10 +156,10 @@ class Follower:
         """Receive the leader's orders, while the main thread carries out earlier ones."""
         try:
             while True:
-                told, data = self._line.receive()
-                if told["do"] != "beat":
-                    self._told.put((told, data))
-                if told["do"] == "end":
+                message, data = self._line.receive()
+                if message["do"] != "beat":
+                    self._inbox.put((message, data))
+                if message["do"] == "end":
                     return
         except HostLostError as error:
             self._fail(error)
@@ -188,10 +188,10 @@ class Follower:
 _NOTHING = memoryview(b"")
 
 
-def _arrays(told: Sequence[Any], data: memoryview) -> list[Any]:
-    """Return the arrays that were sent: ``told`` has their types and shapes, and ``data`` their bytes in this order."""
+def _arrays(layouts: Sequence[Any], data: memoryview) -> list[Any]:
+    """Return the arrays that were sent: ``layouts`` has their types and shapes, ``data`` their bytes in this order."""
     found, at = [], 0
-    for dtype, shape in told:
+    for dtype, shape in layouts:
         array = np.frombuffer(data, jnp.dtype(dtype), math.prod(shape), at).reshape(shape).copy()  # a copy is aligned
         at += array.nbytes
         found.append(array)

@@ -179,8 +179,8 @@ class _Door:
     def _welcome(self, ticket: int, frames: FrameSocket) -> None:
         try:
             line = Line(frames, self._plan.key, leads=True)
-            told, _ = line.receive(time.monotonic() + SILENCE)
-            self._admit(ticket, line, told)
+            message, _ = line.receive(time.monotonic() + SILENCE)
+            self._admit(ticket, line, message)
         except (HostLostError, InstallationError) as error:
             frames.close()
             if isinstance(error, InstallationError):
@@ -191,14 +191,14 @@ class _Door:
             with self._lock:
                 self._unproven.pop(ticket, None)
 
-    def _admit(self, ticket: int, line: Line, told: dict[str, Any]) -> None:
+    def _admit(self, ticket: int, line: Line, message: dict[str, Any]) -> None:
         """Admit a host that has shown the key, if it is a missing follower.
 
         Raises:
             InstallationError: it runs other versions. HostLostError: another one with its number was admitted first, or
                 the group is complete.
         """
-        number, missing = told.get("number"), self.missing()
+        number, missing = message.get("number"), self.missing()
         if number not in missing:
             others = ", ".join(map(str, missing))
             why = f"it is number {number}, and those that the leader still waits for are {others}."
@@ -206,8 +206,8 @@ class _Door:
             _log.warning("a host cannot join the group: %s", why)
             line.close()
             return
-        if told.get("versions") != self._versions:
-            why = f"it runs {told.get('versions')}, and the leader {self._versions}. Install the same on all hosts."
+        if message.get("versions") != self._versions:
+            why = f"it runs {message.get('versions')}, and the leader {self._versions}. Install the same on all hosts."
             line.send({"do": "refused", "why": why})
             raise InstallationError(f"Host {number} of the group cannot join: {why}")
         with self._lock:
@@ -250,15 +250,15 @@ def _joined(plan: GroupPlan, versions: list[str]) -> Line:
     try:
         line = Line(frames, plan.key, leads=False)
         line.send({"do": "hello", "number": plan.number, "versions": versions})
-        told: dict[str, Any] = {"do": "beat"}
-        while told["do"] == "beat":
-            told, _ = line.receive()
+        message: dict[str, Any] = {"do": "beat"}
+        while message["do"] == "beat":
+            message, _ = line.receive()
     except BaseException:
         frames.close()
         raise
-    if told["do"] == "refused":
+    if message["do"] == "refused":
         frames.close()
-        raise InstallationError(f"This host cannot join the group: {told['why']}")
+        raise InstallationError(f"This host cannot join the group: {message['why']}")
     line.beat()
     return line
 

@@ -21,7 +21,7 @@ from langchain_gemma_jax.models.loading.opened import LoadPlan
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.scale.hosts.line import BEAT, SILENCE, Line
 from langchain_gemma_jax.scale.hosts.names import ArrayNames
-from langchain_gemma_jax.scale.hosts.shared_programs import Told, programs_name
+from langchain_gemma_jax.scale.hosts.shared_programs import HostMessage, programs_name
 from langchain_gemma_jax.wire.error_forms import error_in
 
 _MOMENT = 1.0  # seconds to wait for a broken line to be noticed, after a program of the group failed
@@ -35,7 +35,7 @@ class Leader:
         self.names, self.lost = ArrayNames(), cast("HostLostError | None", None)
         self._lines, self._when_lost = list(lines), list[Callable[[HostLostError], None]]()
         self._waiting: dict[int, _Answers] = {}
-        self._asked: WeakKeyDictionary[Model, Told] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[Model, HostMessage] = WeakKeyDictionary()
         self._lock = threading.Lock()  # so that each follower gets all orders in the same order
         self._losing = threading.Lock()
         self._ended, self._broken = threading.Event(), threading.Event()
@@ -64,7 +64,7 @@ class Leader:
         self._ended.set()
         self.tell({"do": "end"})
 
-    def tell(self, told: Told, data: Sequence[bytes | memoryview] = ()) -> None:
+    def tell(self, message: HostMessage, data: Sequence[bytes | memoryview] = ()) -> None:
         """Send an order, and bytes with it, to all followers.
 
         Raises:
@@ -74,10 +74,10 @@ class Leader:
             if self.lost is not None:
                 raise self.lost
             if gone := self.names.gone():
-                told = {**told, "gone": gone}
+                message = {**message, "gone": gone}
             try:
                 for line in self._lines:
-                    line.send(told, data)
+                    line.send(message, data)
             except HostLostError as error:
                 lost = error
             else:
@@ -132,7 +132,7 @@ class Leader:
         """Have the followers load a model again that they had loaded before."""
         return self._load(plan, shape, self._asked[model])
 
-    def _load(self, plan: LoadPlan, shape: Shape, asked: Told) -> _Load:
+    def _load(self, plan: LoadPlan, shape: Shape, asked: HostMessage) -> _Load:
         self.names.look()  # so that the followers also delete what was evicted to make room
         answers = self.ask({"do": "load", **asked})
         return _Load(self, asked, programs_name(shape, plan.placement), answers)
@@ -157,7 +157,7 @@ class Leader:
         if self.lost is not None:
             raise self.lost
 
-    def ask(self, told: Told) -> _Answers:
+    def ask(self, message: HostMessage) -> _Answers:
         """Send all followers an order that each of them answers.
 
         Raises:
@@ -165,7 +165,7 @@ class Leader:
         """
         answers = _Answers(self.names.batch(), len(self._lines))
         self._waiting[answers.number] = answers
-        self.tell({**told, "number": answers.number})
+        self.tell({**message, "number": answers.number})
         return answers
 
     # Threads that listen to the followers.
@@ -173,11 +173,11 @@ class Leader:
     def _listen(self, number: int, line: Line) -> None:
         try:
             while True:
-                told, _ = line.receive()
-                if (answers := self._waiting.get(told.get("answers", 0))) is not None:
-                    answers.add(number, told)
-                elif told["do"] == "failed":
-                    self.lose(_of_host(number, f"It ended with an error: {told['why']}"))
+                message, _ = line.receive()
+                if (answers := self._waiting.get(message.get("answers", 0))) is not None:
+                    answers.add(number, message)
+                elif message["do"] == "failed":
+                    self.lose(_of_host(number, f"It ended with an error: {message['why']}"))
         except HostLostError as error:
             self.lose(_of_host(number, str(error)))
 
@@ -204,7 +204,7 @@ class HostPrograms:
         self._leader.tell({"do": "copy", "programs": self._name, "batch": batch, "arrays": shapes}, data)
         self._leader.names.give(batch, there)
 
-    def beside(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
+    def mirrored(self, key: ProgramKey, program: Callable[..., Any]) -> Callable[..., Any]:
         """Return the program as a function that has the followers dispatch it too, before it is dispatched here."""
         leader = self._leader
 
@@ -237,23 +237,23 @@ class _Answers:
 
     def __init__(self, number: int, followers: int) -> None:
         self.number, self.all_there, self._followers = number, threading.Event(), followers
-        self._told: dict[int, Told] = {}
+        self._received: dict[int, HostMessage] = {}
 
-    def add(self, host: int, told: Told) -> None:
+    def add(self, host: int, message: HostMessage) -> None:
         """Add the answer of one follower."""
-        self._told[host] = told
-        if len(self._told) == self._followers:
+        self._received[host] = message
+        if len(self._received) == self._followers:
             self.all_there.set()
 
-    def by_host(self) -> list[tuple[int, Told]]:
+    def by_host(self) -> list[tuple[int, HostMessage]]:
         """Return the answers with the numbers of their hosts, in this order."""
-        return sorted(self._told.items(), key=lambda each: each[0])
+        return sorted(self._received.items(), key=lambda each: each[0])
 
 
 class _Load:
     """A model that the followers load while the leader does."""
 
-    def __init__(self, leader: Leader, asked: Told, programs: str, answers: _Answers) -> None:
+    def __init__(self, leader: Leader, asked: HostMessage, programs: str, answers: _Answers) -> None:
         self.asked, self.number = asked, answers.number
         self._leader, self._programs, self._answers = leader, programs, answers
 
@@ -266,10 +266,10 @@ class _Load:
         self._answers.all_there.wait()
         if self._leader.lost is not None:
             raise self._leader.lost
-        for number, told in self._answers.by_host():
-            if "error" in told:
-                raise error_in(told["error"])
-            if told["programs"] not in {None, self._programs}:
+        for number, message in self._answers.by_host():
+            if "error" in message:
+                raise error_in(message["error"])
+            if message["programs"] not in {None, self._programs}:
                 raise InstallationError(
                     f"Host {number} of the group makes other programs of {model.name!r} than this one: they have other "
                     "versions of this package or of JAX, or other files of the model. Give all of them the same."

@@ -62,13 +62,13 @@ class Line:
         """True if the other end is gone. While frames that it sent are unread, its end cannot be seen: False."""
         return self._frames.is_broken
 
-    def send(self, told: Mapping[str, Any], data: Sequence[bytes | memoryview] = ()) -> None:
+    def send(self, message: Mapping[str, Any], data: Sequence[bytes | memoryview] = ()) -> None:
         """Send a value that JSON can hold, and bytes.
 
         Raises:
             HostLostError: the line is broken.
         """
-        head = json.dumps(told, separators=(",", ":")).encode()
+        head = json.dumps(message, separators=(",", ":")).encode()
         body = b"".join((_LENGTH.pack(len(head)), head, *data))
         try:
             with self._lock:
@@ -92,8 +92,8 @@ class Line:
             raise HostLostError("What came down a group's line was not sent by its other end.")
         self._received += 1
         (length,) = _LENGTH.unpack(body[: _LENGTH.size])
-        told: dict[str, Any] = json.loads(bytes(body[_LENGTH.size : _LENGTH.size + length]))
-        return told, body[_LENGTH.size + length :]
+        message: dict[str, Any] = json.loads(bytes(body[_LENGTH.size : _LENGTH.size + length]))
+        return message, body[_LENGTH.size + length :]
 
     def beat(self) -> None:
         """Start a thread that sends signs of life until the line breaks."""

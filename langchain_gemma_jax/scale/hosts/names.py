@@ -92,6 +92,6 @@ def runs(names: Iterable[Name]) -> Runs:
     return found
 
 
-def each(told: Sequence[Sequence[int]]) -> list[Name]:
+def each(runs: Sequence[Sequence[int]]) -> list[Name]:
     """Return the names that were sent."""
-    return [(batch, place) for batch, first, many in told for place in range(first, first + many)]
+    return [(batch, place) for batch, first, many in runs for place in range(first, first + many)]

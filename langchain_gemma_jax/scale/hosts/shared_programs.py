@@ -13,7 +13,7 @@ from langchain_gemma_jax.engine.device.programs import Shape
 from langchain_gemma_jax.engine.executables.traced_source import source_digest
 from langchain_gemma_jax.models.seams.placement import Placement
 
-Told: TypeAlias = dict[str, Any]
+HostMessage: TypeAlias = dict[str, Any]
 
 
 def programs_name(shape: Shape, where: Placement) -> str:

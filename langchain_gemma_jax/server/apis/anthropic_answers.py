@@ -34,7 +34,7 @@ _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 class AnthropicForm:
     """Errors in the form of Anthropic's API."""
 
-    def told(self, problem: Problem) -> dict[str, Any]:
+    def body(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
         kind = _KINDS.get(problem.status, "invalid_request_error" if problem.status < 500 else "api_error")
         error = {"type": kind, "message": problem.message, "code": problem.code}
@@ -42,7 +42,7 @@ class AnthropicForm:
 
     def in_stream(self, problem: Problem) -> bytes:
         """Return the last event of a stream that broke off."""
-        return named_event("error", self.told(problem))
+        return named_event("error", self.body(problem))
 
 
 class AnthropicMessages:
@@ -90,8 +90,8 @@ async def _whole(begun: CallStart, head: dict[str, Any]) -> dict[str, Any]:
 
 async def _stream(begun: CallStart, head: dict[str, Any]) -> AsyncGenerator[bytes, None]:
     events = BlockEvents()
-    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
-        async for event in told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as coming:
+        async for event in coming:
             if event["event"] == "message-start":
                 start = head | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": _usage({})}
                 yield named_event("message_start", {"type": "message_start", "message": start})

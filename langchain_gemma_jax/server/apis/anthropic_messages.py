@@ -62,13 +62,13 @@ def anthropic_request(body: Mapping[str, Any], caller: Caller, *, counts: bool) 
     return anthropic_conversation(body.get("system"), body.get("messages")), caller.options(given)
 
 
-def anthropic_conversation(system: object, told: object) -> list[BaseMessage]:
+def anthropic_conversation(system: object, messages: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
         InputError: the fields hold no conversation.
     """
-    listed = as_list(told, "messages")
+    listed = as_list(messages, "messages")
     if not listed:
         raise InputError("messages: expected one at least.")
     found: list[BaseMessage] = []
@@ -79,8 +79,8 @@ def anthropic_conversation(system: object, told: object) -> list[BaseMessage]:
     return found
 
 
-def _message(told: dict[str, Any], where: str) -> list[BaseMessage]:
-    role, content = told.get("role"), told.get("content")
+def _message(message: dict[str, Any], where: str) -> list[BaseMessage]:
+    role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
         raise InputError(f"{where}.role: expected 'user' or 'assistant'; found {role!r:.60}.")
     if isinstance(content, str):
@@ -93,8 +93,8 @@ def _message(told: dict[str, Any], where: str) -> list[BaseMessage]:
     results: list[BaseMessage] = [
         _result(block, place) for block, place in blocks if block.get("type") == "tool_result"
     ]
-    said = [(block, place) for block, place in blocks if block.get("type") != "tool_result"]
-    texts: Any = [each for block, place in said for each in as_blocks([block], place, _TEXT, shows=role == "user")]
+    parts = [(block, place) for block, place in blocks if block.get("type") != "tool_result"]
+    texts: Any = [each for block, place in parts for each in as_blocks([block], place, _TEXT, shows=role == "user")]
     kind = SystemMessage if role == "system" else HumanMessage
     return [*results, *([kind(texts)] if texts or not results else [])]
 
@@ -131,8 +131,8 @@ def _text(value: object, where: str) -> str:
     return "\n".join(block["text"] for block in as_blocks(value, where, _TEXT))
 
 
-def _tool(told: object, where: str) -> dict[str, Any]:
-    tool = as_object(told, where)
+def _tool(declared: object, where: str) -> dict[str, Any]:
+    tool = as_object(declared, where)
     if tool.get("type") not in (None, "custom"):
         raise InputError(
             f"{where}: {tool.get('type')!r:.60} is a tool that another company's server runs. This one runs no tools: "

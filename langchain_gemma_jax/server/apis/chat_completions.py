@@ -99,8 +99,8 @@ def _choice(number: int, answer: AIMessage) -> dict[str, Any]:
 async def _stream(begun: Sequence[CallStart], head: dict[str, Any], *, usage: bool) -> AsyncGenerator[bytes, None]:
     silent, used = set(range(len(begun))), list[dict[str, Any] | None]()
     coming = as_they_come([astream(each, Chunks(as_blocks=False)) for each in begun])
-    async with aclosing(coming) as told:
-        async for number, chunk in told:
+    async with aclosing(coming) as chunks:
+        async for number, chunk in chunks:
             delta = ({"role": "assistant", "content": ""} if number in silent else {}) | _delta(chunk)
             silent.discard(number)
             last = chunk.chunk_position == "last"

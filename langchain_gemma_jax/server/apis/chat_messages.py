@@ -14,13 +14,13 @@ _TEXTS = {"text": "text", "refusal": "refusal"}
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-def chat_messages(told: object) -> list[BaseMessage]:
+def chat_messages(messages: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
-        InputError: ``told`` is no conversation. The message names the field.
+        InputError: ``messages`` is no conversation. The message names the field.
     """
-    listed = as_list(told, "messages")
+    listed = as_list(messages, "messages")
     if not listed:
         raise InputError("messages: expected one at least.")
     return [_message(as_object(each, f"messages[{n}]"), f"messages[{n}]") for n, each in enumerate(looking(listed))]
@@ -28,8 +28,8 @@ def chat_messages(told: object) -> list[BaseMessage]:
 
 def _message(message: dict[str, Any], where: str) -> BaseMessage:
     role, content = message.get("role"), message.get("content")
-    told = content if content is not None or role != "assistant" else ""
-    blocks: Any = as_blocks(told, f"{where}.content", _TEXTS, shows=role in ("user", "tool"))
+    shown = content if content is not None or role != "assistant" else ""
+    blocks: Any = as_blocks(shown, f"{where}.content", _TEXTS, shows=role in ("user", "tool"))
     text: Any = content if isinstance(content, str) else blocks
     match role:
         case "system" | "developer":
@@ -50,8 +50,8 @@ def _message(message: dict[str, Any], where: str) -> BaseMessage:
     raise InputError(f"{where}.role: expected one of {', '.join(_ROLES)}; found {role!r:.60}.")
 
 
-def _call(told: object, where: str) -> Any:
-    call = as_object(told, where)
+def _call(value: object, where: str) -> Any:
+    call = as_object(value, where)
     function = as_object(call.get("function"), f"{where}.function")
     return {
         "name": as_text(function.get("name"), f"{where}.function.name"),

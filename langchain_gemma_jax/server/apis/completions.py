@@ -44,7 +44,7 @@ class Completions:
         """
         refuse_unknown(body, _KNOWN)
         if body.get("logprobs") is not None:
-            raise InputError("logprobs: they are told by /v1/chat/completions alone. Leave it out.")
+            raise InputError("logprobs: only /v1/chat/completions returns them. Leave it out.")
         prompts, count = _prompts(body), answer_count(body.get("n"))
         if body.get("best_of") not in (None, count):
             raise InputError(

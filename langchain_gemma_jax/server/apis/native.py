@@ -41,13 +41,13 @@ _END = b'{"end":true}\n'
 class NativeForm:
     """Errors by name and arguments, from which a client makes the same errors."""
 
-    def told(self, problem: Problem) -> dict[str, Any]:
+    def body(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
         return {"error": error_out(problem.error)}
 
     def in_stream(self, problem: Problem) -> bytes:
         """Return the last line of a stream that broke off."""
-        return _line(self.told(problem))
+        return _line(self.body(problem))
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Native:
         return _lines(heard, self._begin(NativeRequest(body, messages, asked, caller)))
 
 
-async def _lines(heard: deque[Warning], told: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[bytes, None]:
+async def _lines(heard: deque[Warning], items: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[bytes, None]:
     warning_sink.set(heard.append)  # in this request's task, so that its warnings go to its caller
-    async with aclosing(told):
-        async for each in told:
+    async with aclosing(items):
+        async for each in items:
             yield _lines_of(heard) + _line(each)
     yield _lines_of(heard) + _END
 
@@ -176,5 +176,5 @@ def _lines_of(heard: deque[Warning]) -> bytes:
     return b"".join(_line({"warning": warning_out(heard.popleft())}) for _ in range(len(heard)))
 
 
-def _line(told: dict[str, Any]) -> bytes:
-    return _encoded(told).encode() + b"\n"
+def _line(item: dict[str, Any]) -> bytes:
+    return _encoded(item).encode() + b"\n"

@@ -34,13 +34,13 @@ def openai_error(problem: Problem) -> dict[str, Any]:
 class OpenAIForm:
     """Errors in the form of OpenAI's APIs."""
 
-    def told(self, problem: Problem) -> dict[str, Any]:
+    def body(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
         return {"error": openai_error(problem)}
 
     def in_stream(self, problem: Problem) -> bytes:
         """Return the last event of a stream that broke off."""
-        return data_event(self.told(problem))
+        return data_event(self.body(problem))
 
 
 def data_event(value: Mapping[str, Any]) -> bytes:

@@ -67,16 +67,16 @@ def response_request(body: Mapping[str, Any], caller: Caller) -> tuple[list[Base
     return response_input(body.get("instructions"), body.get("input")), caller.options(given)
 
 
-def response_input(instructions: object, told: object) -> list[BaseMessage]:
+def response_input(instructions: object, items: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
         InputError: the fields hold no conversation.
     """
     found: list[BaseMessage] = [SystemMessage(as_text(instructions, "instructions"))] if instructions else []
-    if isinstance(told, str):
-        return [*found, HumanMessage(told)]
-    listed = as_list(told, "input")
+    if isinstance(items, str):
+        return [*found, HumanMessage(items)]
+    listed = as_list(items, "input")
     if not listed:
         raise InputError("input: expected a text, or one item at least.")
     answer = _Answer()
@@ -109,10 +109,10 @@ def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where:
             role = item.get("role")
             blocks = as_blocks(item.get("content"), f"{where}.content", _TEXTS, shows=role == "user")
             if role == "assistant":
-                said = "".join(block["text"] for block in blocks)
-                if said and answer.calls:
+                words = "".join(block["text"] for block in blocks)
+                if words and answer.calls:
                     answer.end(found)
-                answer.texts.append(said)
+                answer.texts.append(words)
             elif role in ("user", "system", "developer"):
                 answer.end(found)
                 found.append(HumanMessage(blocks) if role == "user" else SystemMessage(blocks))  # type: ignore[arg-type]

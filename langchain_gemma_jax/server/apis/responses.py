@@ -49,8 +49,8 @@ class Responses:
 
 async def _whole(begun: CallStart, response: dict[str, Any]) -> dict[str, Any]:
     items = OutputItems()
-    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
-        async for event in told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as events:
+        async for event in events:
             if event["event"] == "message-finish":
                 return response | _ended(event, items)
             for _ in items.of(event):
@@ -66,8 +66,8 @@ async def _stream(begun: CallStart, response: dict[str, Any]) -> AsyncGenerator[
         number += 1
         return named_event(name, {"type": name, "sequence_number": number - 1, **value})
 
-    async with aclosing(astream(begun, ProtocolEvents(""))) as told:
-        async for event in told:
+    async with aclosing(astream(begun, ProtocolEvents(""))) as events:
+        async for event in events:
             if event["event"] == "message-start":
                 yield event_of("response.created", {"response": response})
                 yield event_of("response.in_progress", {"response": response})

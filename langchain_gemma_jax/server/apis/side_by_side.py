@@ -14,17 +14,17 @@ T = TypeVar("T")
 MOST = 128  # answers to one request
 
 
-def answer_count(told: object, where: str = "n") -> int:
+def answer_count(value: object, where: str = "n") -> int:
     """Return how many answers a request wants to a prompt: one where it does not say.
 
     Raises:
         InputError: it is no number that is possible.
     """
-    if told is None:
+    if value is None:
         return 1
-    if isinstance(told, bool) or not isinstance(told, int) or not 1 <= told <= MOST:
-        raise InputError(f"{where}: expected a whole number from 1 to {MOST}, found {told!r:.60}.")
-    return told
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        raise InputError(f"{where}: expected a whole number from 1 to {MOST}, found {value!r:.60}.")
+    return value
 
 
 def seed_of(seed: object, number: int) -> object:

@@ -77,7 +77,7 @@ def _counts(view: LiveView) -> dict[str, Any]:
 
 def _served(name: str) -> dict[str, Any]:
     profile = profile_of(name)
-    can = {told: profile.get(field) is not False for told, field in _CAN.items()}
+    can = {ability: profile.get(field) is not False for ability, field in _CAN.items()}
     return {"name": name, "max_input_tokens": profile.get("max_input_tokens"), **can}
 
 

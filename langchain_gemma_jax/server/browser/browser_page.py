@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.server.apis.caller import Caller, ServedModels
 from langchain_gemma_jax.server.browser.activity import LiveActivity
 from langchain_gemma_jax.server.browser.static_files import HOME, send_file, static_files, wants_page
@@ -31,6 +31,8 @@ class BrowserPage:
         if exchange.path == "":  # mounted at a path, and asked without a slash behind it: addresses would be another's
             await exchange.answer({}, 308, {"location": exchange.mounted_at + HOME})
         elif exchange.path == ACTIVITY:
-            await exchange.answer(await beside(self._activity.now, caller.scope), headers={"cache-control": "no-store"})
+            await exchange.answer(
+                await in_thread(self._activity.now, caller.scope), headers={"cache-control": "no-store"}
+            )
         else:
             await send_file(exchange, self._files[exchange.path])

@@ -26,7 +26,7 @@ _LONGEST_ECHO = 256
 class ErrorForm(Protocol):
     """An API's form of errors."""
 
-    def told(self, problem: Problem) -> dict[str, Any]:
+    def body(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
 
     def in_stream(self, problem: Problem) -> bytes:
@@ -147,7 +147,7 @@ class Exchange:
         if self._streaming:
             await self._send({"type": "http.response.body", "body": self._form.in_stream(problem)})
         elif not self._responding:
-            await self.answer(self._form.told(problem), problem.status, problem.headers)
+            await self.answer(self._form.body(problem), problem.status, problem.headers)
 
     async def _begin(self, status: int, headers: Mapping[str, str]) -> None:
         self._responding = True

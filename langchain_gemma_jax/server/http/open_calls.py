@@ -61,5 +61,5 @@ class OpenCalls:
     def too_late(self) -> GemmaJaxError:
         """Return the error of a call that ``out_of_time`` ends."""
         return self._failure or DeadlineError(
-            f"The server was told to end, and the {self._seconds:g} seconds that it gives to open calls were up."
+            f"The server is ending, and the {self._seconds:g} seconds that it gives to open calls were up."
         )

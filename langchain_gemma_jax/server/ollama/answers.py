@@ -21,7 +21,7 @@ from langchain_gemma_jax.server.ollama.notes import Notes
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerContent:
     """A part of an answer, or all of it."""
 
     text: str = ""
@@ -32,33 +32,33 @@ class Said:
 
 
 class LineForm(Protocol):
-    """The form in which a path's answers hold what was said."""
+    """The form in which a path's answers hold its content."""
 
-    def __call__(self, said: Said) -> dict[str, Any]:
+    def __call__(self, content: AnswerContent) -> dict[str, Any]:
         """Return the fields of an answer, or of a line of it."""
 
 
-def as_message(said: Said) -> dict[str, Any]:
+def as_message(content: AnswerContent) -> dict[str, Any]:
     """Return what was said as ``/api/chat`` has it."""
-    message: dict[str, Any] = {"role": "assistant", "content": said.text}
-    if said.thinking:
-        message["thinking"] = said.thinking
-    if said.calls:
+    message: dict[str, Any] = {"role": "assistant", "content": content.text}
+    if content.thinking:
+        message["thinking"] = content.thinking
+    if content.calls:
         message["tool_calls"] = [
             {"id": new_id("call_"), "function": {"index": n, "name": call.name, "arguments": dict(call.arguments)}}
-            for n, call in enumerate(said.calls, said.first_call)
+            for n, call in enumerate(content.calls, content.first_call)
         ]
-    return {"message": message} | _logprobs(said)
+    return {"message": message} | _logprobs(content)
 
 
-def as_response(said: Said) -> dict[str, Any]:
+def as_response(content: AnswerContent) -> dict[str, Any]:
     """Return what was said as ``/api/generate`` has it."""
-    thinking = {"thinking": said.thinking} if said.thinking else {}
-    return {"response": said.text} | thinking | _logprobs(said)
+    thinking = {"thinking": content.thinking} if content.thinking else {}
+    return {"response": content.text} | thinking | _logprobs(content)
 
 
-def _logprobs(said: Said) -> dict[str, Any]:
-    return {"logprobs": list(said.logprobs)} if said.logprobs else {}
+def _logprobs(content: AnswerContent) -> dict[str, Any]:
+    return {"logprobs": list(content.logprobs)} if content.logprobs else {}
 
 
 @dataclass(frozen=True)
@@ -70,28 +70,28 @@ class Answering:
     notes: Notes
     clock: Clock
 
-    def line(self, said: Said) -> bytes:
+    def line(self, content: AnswerContent) -> bytes:
         """Return a line with a part of the answer."""
-        return line(self.head() | self.form(said) | {"done": False})
+        return line(self.head() | self.form(content) | {"done": False})
 
     def head(self) -> dict[str, Any]:
         """Return the fields that each answer and each line begin with."""
         return {"model": self.model, "created_at": time_text()}
 
-    def end(self, said: Said, usage: UsageMetadata, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def end(self, content: AnswerContent, usage: UsageMetadata, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Return a whole answer, or the fields of its last line: how it ended, and what it cost."""
         times = metadata["timings"]
         spent = EngineTimes(times["queue_s"], times["prefill_s"], times["decode_s"], times["total_s"])
         reason = "length" if metadata["finish_reason"] == "length" else "stop"
         counts = TokenCounts(usage["input_tokens"], usage["input_token_details"]["cache_read"], usage["output_tokens"])
-        return self.ended(said, reason, spent, counts)
+        return self.ended(content, reason, spent, counts)
 
-    def ended(self, said: Said, reason: str, spent: EngineTimes, counts: TokenCounts) -> dict[str, Any]:
+    def ended(self, content: AnswerContent, reason: str, spent: EngineTimes, counts: TokenCounts) -> dict[str, Any]:
         """Return a whole answer, or the fields of its last line."""
         total = time.monotonic() - self.clock.began
         return (
             self.head()
-            | self.form(said)
+            | self.form(content)
             | {
                 "done": True,
                 "done_reason": reason,
@@ -108,8 +108,8 @@ class Answering:
 
     def loaded(self, reason: str) -> dict[str, Any]:
         """Return the answer to a request that says nothing: its model was loaded, or left."""
-        said = self.form(Said())
-        return self.head() | said | {"done": True, "done_reason": reason} | self.notes.field
+        content = self.form(AnswerContent())
+        return self.head() | content | {"done": True, "done_reason": reason} | self.notes.field
 
 
 @dataclass(frozen=True)
@@ -143,21 +143,21 @@ class Lines:
     def of(self, part: AnswerPart) -> list[bytes]:
         """Return the line of a part, or nothing where it shows nothing yet."""
         self._logprobs += part.logprobs
-        said = self._said(part.events)
-        return [] if said is None else [self._answering.line(said)]
+        content = self._content(part.events)
+        return [] if content is None else [self._answering.line(content)]
 
     def last(self, end: AnswerEnd) -> list[bytes]:
         """Return the line of what is left, if there is any, and the last line."""
-        said = self._said(end.events)
-        rest = [] if said is None else [self._answering.line(said)]
-        left = Said(logprobs=tuple(self._logprobs))
+        content = self._content(end.events)
+        rest = [] if content is None else [self._answering.line(content)]
+        left = AnswerContent(logprobs=tuple(self._logprobs))
         return [*rest, line(self._answering.end(left, end.usage, end.metadata))]
 
     def broken(self) -> list[bytes]:
         """Return nothing: an unfinished call was not sent."""
         return []
 
-    def _said(self, events: Iterable[Event]) -> Said | None:
+    def _content(self, events: Iterable[Event]) -> AnswerContent | None:
         text, thinking, calls = "", "", list[ToolCall]()
         for event in merged(events):
             match event:
@@ -175,10 +175,10 @@ class Lines:
                     pass
         if not (text or thinking or calls):
             return None
-        said = Said(text, thinking, calls, self._calls, tuple(self._logprobs))
+        content = AnswerContent(text, thinking, calls, self._calls, tuple(self._logprobs))
         self._calls += len(calls)
         self._logprobs.clear()
-        return said
+        return content
 
 
 async def whole(begun: CallStart, answering: Answering) -> dict[str, Any]:
@@ -187,13 +187,13 @@ async def whole(begun: CallStart, answering: Answering) -> dict[str, Any]:
     found: WholeAnswer = await awhole_answer(begun)
     answer = found.answer
     text = answer.text + "".join(each.raw for each in answer.invalid)
-    said = Said(text, answer.thinking, answer.calls, 0, found.logprobs)
-    return answering.end(said, found.usage, found.metadata)
+    content = AnswerContent(text, answer.thinking, answer.calls, 0, found.logprobs)
+    return answering.end(content, found.usage, found.metadata)
 
 
 async def streamed(begun: CallStart, answering: Answering) -> AsyncGenerator[bytes, None]:
     """Yield an answer's lines."""
     answering.notes.listen()
-    async with aclosing(astream(begun, Lines(answering))) as told:
-        async for each in told:
+    async with aclosing(astream(begun, Lines(answering))) as lines:
+        async for each in lines:
             yield each

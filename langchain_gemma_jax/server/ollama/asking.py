@@ -56,9 +56,9 @@ def keep_alive_in(body: Mapping[str, Any], caller: Caller, notes: Notes) -> floa
     Raises:
         InputError: it is no duration.
     """
-    if (told := body.get("keep_alive")) is None:
+    if (value := body.get("keep_alive")) is None:
         return None
-    seconds = seconds_of(told, "keep_alive")
+    seconds = seconds_of(value, "keep_alive")
     if not caller.models.others:
         notes.add("keep_alive has no effect: whoever runs this server decides how long its models stay in memory.")
         return None
@@ -78,19 +78,19 @@ def load_or_leave(model: str, how: HowToLoad, keep_alive: float | None, clock: C
     return "unload"
 
 
-def _thinks(told: object, model: str, notes: Notes) -> bool:
-    if told is not None and not isinstance(told, bool) and told not in _EFFORTS:
-        raise InputError(f"think: expected true, false or one of {', '.join(_EFFORTS)}; found {told!r:.60}.")
-    if told and profile_of(model).get("reasoning_output") is False:
+def _thinks(value: object, model: str, notes: Notes) -> bool:
+    if value is not None and not isinstance(value, bool) and value not in _EFFORTS:
+        raise InputError(f"think: expected true, false or one of {', '.join(_EFFORTS)}; found {value!r:.60}.")
+    if value and profile_of(model).get("reasoning_output") is False:
         notes.add("think has no effect: this model was not taught to think.")
-    return bool(told)
+    return bool(value)
 
 
-def _format(told: object) -> dict[str, Any] | None:
-    if told is None or told == "":
+def _format(value: object) -> dict[str, Any] | None:
+    if value is None or value == "":
         return None
-    if told == "json":
+    if value == "json":
         return {"type": "json_object"}
-    if isinstance(told, dict):
-        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": told}}
-    raise InputError(f"format: expected 'json' or a JSON Schema, found {told!r:.60}.")
+    if isinstance(value, dict):
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": value}}
+    raise InputError(f"format: expected 'json' or a JSON Schema, found {value!r:.60}.")

@@ -65,8 +65,8 @@ class FileFacts:
         if self.embeds:
             return ["embedding"]
         profile = profile_of(self.name)
-        told = (("image_inputs", "vision"), ("audio_inputs", "audio"), ("reasoning_output", "thinking"))
-        return ["completion", "tools", *(word for key, word in told if profile.get(key))]
+        words = (("image_inputs", "vision"), ("audio_inputs", "audio"), ("reasoning_output", "thinking"))
+        return ["completion", "tools", *(word for key, word in words if profile.get(key))]
 
 
 def facts_of(name: str) -> FileFacts:
@@ -116,7 +116,7 @@ def _of_folder(path: Path, seen: object) -> dict[str, Any]:
         return _of_gguf(tuple(sorted(only)), seen)
     raw = read_object(path / "config.json", path)
     config = config_from_hf(raw, str(path))
-    beside = path / "generation_config.json"
+    generation = path / "generation_config.json"
     return {
         "format": "safetensors",
         "family": str(raw.get("model_type", "")),
@@ -124,7 +124,7 @@ def _of_folder(path: Path, seen: object) -> dict[str, Any]:
         "quantization": str(raw.get("dtype") or raw.get("torch_dtype") or "").upper(),
         "context": config.max_context,
         "embeds": (path / _EMBEDS).is_file(),
-        "sampling": read_object(beside, path) if beside.is_file() else {},
+        "sampling": read_object(generation, path) if generation.is_file() else {},
     }
 
 

@@ -19,13 +19,13 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dum
 class OllamaForm:
     """Errors in the form of Ollama's API, each with this package's code beside it."""
 
-    def told(self, problem: Problem) -> dict[str, Any]:
+    def body(self, problem: Problem) -> dict[str, Any]:
         """Return the body of a response that is an error."""
         return {"error": problem.message, "code": problem.code}
 
     def in_stream(self, problem: Problem) -> bytes:
         """Return the last line of a stream that broke off."""
-        return line(self.told(problem))
+        return line(self.body(problem))
 
 
 def line(value: Mapping[str, Any]) -> bytes:

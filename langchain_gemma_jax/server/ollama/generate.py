@@ -14,9 +14,9 @@ from langchain_gemma_jax.server.apis.caller import Caller
 from langchain_gemma_jax.server.apis.continued_text import ContinuedText
 from langchain_gemma_jax.server.apis.fields import as_text, as_truth, refuse_unknown
 from langchain_gemma_jax.server.ollama.answers import (
+    AnswerContent,
     Answering,
     EngineTimes,
-    Said,
     TokenCounts,
     as_response,
     streamed,
@@ -87,7 +87,7 @@ async def _lines(text: ContinuedText, answering: Answering) -> AsyncGenerator[by
             if isinstance(piece, Completion):
                 yield line(_end(answering, piece, ""))
             else:
-                yield answering.line(Said(piece))
+                yield answering.line(AnswerContent(piece))
 
 
 def _end(answering: Answering, done: Completion, text: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _end(answering: Answering, done: Completion, text: str) -> dict[str, Any]:
     written = max(0.0, times.total_s - times.first_token_s)
     spent = EngineTimes(times.queued_s, times.prefill_s, written, times.total_s)
     counts = TokenCounts(done.prompt_tokens, done.reused_tokens, done.generated_tokens)
-    return answering.ended(Said(text), str(done.finish_reason), spent, counts)
+    return answering.ended(AnswerContent(text), str(done.finish_reason), spent, counts)
 
 
 def _refuse_of_chats(body: Mapping[str, Any], because: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_gemma_jax.chat.calling.starting import beside
+from langchain_gemma_jax.chat.calling.starting import in_thread
 from langchain_gemma_jax.server.apis.caller import Caller, ServedModels
 from langchain_gemma_jax.server.apis.fields import as_truth, refuse_unknown
 from langchain_gemma_jax.server.ollama.facts import FileFacts, facts_of
@@ -74,7 +74,7 @@ class OllamaShow:
             from langchain_gemma_jax.models.loading.model_names import check_name
 
             check_name(model)
-        return beside(_described, model)
+        return in_thread(_described, model)
 
 
 def _described(model: str) -> dict[str, Any]:

@@ -14,15 +14,15 @@ _KNOWN = {"role", "content", "thinking", "images", "tool_calls", "tool_name", "n
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def ollama_messages(told: object) -> list[BaseMessage]:
+def ollama_messages(messages: object) -> list[BaseMessage]:
     """Return a conversation.
 
     Raises:
-        InputError: ``told`` is no conversation. The message names the field.
+        InputError: ``messages`` is no conversation. The message names the field.
     """
     found: list[BaseMessage] = []
     calls = OpenToolCalls()
-    for number, each in enumerate(looking(as_list(told, "messages"))):
+    for number, each in enumerate(looking(as_list(messages, "messages"))):
         where = f"messages[{number}]"
         message = as_object(each, where)
         refuse_unknown(message, _KNOWN, f"{where}: ")
@@ -111,8 +111,8 @@ def _message(message: dict[str, Any], where: str, calls: OpenToolCalls) -> BaseM
     raise InputError(f"{where}.role: expected one of {', '.join(_ROLES)}; found {role!r:.60}.")
 
 
-def _call(told: object, where: str, calls: OpenToolCalls) -> Any:
-    call = as_object(told, where)
+def _call(value: object, where: str, calls: OpenToolCalls) -> Any:
+    call = as_object(value, where)
     function = as_object(call.get("function"), f"{where}.function")
     name = as_text(function.get("name"), f"{where}.function.name")
     given = call.get("id")

@@ -52,13 +52,13 @@ _LAST_N = "repeat_last_n"
 KNOWN = {*SETTINGS, *NO_EFFECT, *_OFF, _LAST_N}
 
 
-def settings_of_options(told: object, notes: Notes) -> dict[str, Any]:
+def settings_of_options(options: object, notes: Notes) -> dict[str, Any]:
     """Return the settings that Ollama's options stand for, by this package's names.
 
     Raises:
         InputError: an option is unknown, has an impossible value, or would change answers in a way that is not here.
     """
-    given = {name: value for name, value in as_object(told or {}, "options").items() if value is not None}
+    given = {name: value for name, value in as_object(options or {}, "options").items() if value is not None}
     if unknown := sorted(set(given) - KNOWN):
         raise InputError(
             f"options.{unknown[0][:100]}: this server knows no such option. Leave it out. It knows: "

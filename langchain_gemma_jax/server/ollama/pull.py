@@ -48,7 +48,7 @@ class OllamaPull:
         wanted = _to_fetch(name, caller)
         if not streams(body):
             return _fetched(wanted, caller.clock)
-        return _told(wanted, caller.clock)
+        return _lines(wanted, caller.clock)
 
 
 def _to_fetch(name: str, caller: Caller) -> str | None:
@@ -86,7 +86,7 @@ async def _fetched(wanted: str | None, clock: Clock, transfer: Transfer | None =
     return _DONE
 
 
-async def _told(wanted: str | None, clock: Clock) -> AsyncGenerator[bytes, None]:
+async def _lines(wanted: str | None, clock: Clock) -> AsyncGenerator[bytes, None]:
     yield line({"status": "pulling manifest"})
     if wanted is not None:
         transfer = Transfer()

@@ -75,17 +75,17 @@ def test_with_one_replica_all_routers_are_alike_and_a_seed_is_enough():
     machine = Machine()
     trace = agents(1, 20, 0.8, machine, 1, Shape())
     assert trace == agents(1, 20, 0.8, machine, 1, Shape()) != agents(1, 20, 0.8, machine, 2, Shape())
-    alone = [simulate(trace, machine, 1, router).told for router in ROUTERS]
+    alone = [simulate(trace, machine, 1, router).figures for router in ROUTERS]
     assert all(told == alone[0] for told in alone)
     many = agents(6, 20, 0.8, machine, 1, Shape())
     for router in ROUTERS:
-        assert simulate(many, machine, 6, router, 3).told == simulate(many, machine, 6, router, 3).told
+        assert simulate(many, machine, 6, router, 3).figures == simulate(many, machine, 6, router, 3).figures
 
 
 def test_conversations_that_stay_are_reused_and_those_that_do_not_are_read_again():
     machine = Machine()
     trace = agents(8, 40, 0.5, machine, 0, Shape())
-    told = {router: simulate(trace, machine, 8, router).told for router in ROUTERS}
+    told = {router: simulate(trace, machine, 8, router).figures for router in ROUTERS}
     for router in ("sticky", "remembered", "prefix-aware"):
         assert told[router]["hit"] > told["random"]["hit"] + 0.2
         assert told[router]["cost"] < told["least loaded"]["cost"]

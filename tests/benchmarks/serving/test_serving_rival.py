@@ -23,7 +23,7 @@ def test_each_request_is_counted_or_lost(monkeypatch):
         assert (len(seen.whole), len(seen.first), seen.lost) == (12, 6, [])
         assert seen.tokens >= 12
         assert all(0 < first < seen.seconds for first in seen.first)
-        assert "lost 0" in seen.told
+        assert "lost 0" in seen.summary
         asked = count()
 
         def every_second() -> None:

@@ -10,7 +10,7 @@ from langchain_gemma_jax.dialects import Message
 
 def test_what_was_searched_comes_back_as_it_was():
     search = Search(("a", "b"), (("x", "y"), ()), "Words.", "Thought.", 7)
-    told = json.loads(json.dumps({"tool_search": [search.told]}))
+    told = json.loads(json.dumps({"tool_search": [search.as_metadata]}))
     (again,) = searches_in(told)
     assert again.messages == search.messages
     asked, first, second = again.messages

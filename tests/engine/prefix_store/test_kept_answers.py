@@ -47,7 +47,7 @@ def said_by(seed):
 
 
 def written(kept, scope, past):
-    assert kept.write(scope, past.said)
+    assert kept.write(scope, past.tokens)
     until(lambda: kept._store.idle)
 
 
@@ -65,7 +65,7 @@ def test_a_restart_finds_every_scopes_own_answers_and_nobody_elses(kept_of):
     for scope, past in scopes.items():
         found = read(again, scope)
         assert found.answers == past.answers
-        assert found.said == past.said
+        assert found.tokens == past.tokens
         assert again.arrived(scope) is None, "they are given once"
     assert read(again, "tenant 99") is None
     for other in (kept_of(key=KEY[::-1]), kept_of(programs="other programs")):

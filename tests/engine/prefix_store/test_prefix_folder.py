@@ -157,7 +157,7 @@ def test_a_call_of_a_write_that_fails_leaves_no_half_file(tmp_path, faults, said
             wrote = put(stored, 2)
         failed |= {*faults.failed}
         said.clear()
-        for lock in warning._said.values():
+        for lock in warning._warned.values():
             if lock.locked():
                 lock.release()
         fresh = store_in(folder)

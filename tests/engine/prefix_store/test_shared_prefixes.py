@@ -61,7 +61,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def forget_warnings() -> None:
-    for lock in warning._said.values():
+    for lock in warning._warned.values():
         if lock.locked():
             lock.release()
 

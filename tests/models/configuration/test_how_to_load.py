@@ -17,10 +17,10 @@ ASKED = st.builds(HowToLoad, WORDS, WORDS, WORDS, WORDS, WORDS, st.none() | st.i
 def test_it_goes_through_arguments_and_another_process_loads_the_same_without_the_token(asked):
     again = HowToLoad.of(asked.arguments())
     assert (again, again.token) == (asked, asked.token)
-    there = HowToLoad.of(asked.said())
+    there = HowToLoad.of(asked.to_dict())
     assert (there, there.token) == (asked, None)
     assert asked.token is None or len(asked.token) < 2 or repr(asked.token) not in repr(HowToLoad(token=asked.token))
-    assert None not in asked.said().values()
+    assert None not in asked.to_dict().values()
 
 
 def test_a_replica_has_devices_of_its_own_and_no_replicas():

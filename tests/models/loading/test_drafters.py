@@ -16,7 +16,7 @@ from langchain_gemma_jax.errors import (
 )
 from langchain_gemma_jax.models.checkpoint.hf_names import TOKEN_ORDER
 from langchain_gemma_jax.models.configuration.how_to_load import HowToLoad
-from langchain_gemma_jax.models.loading.drafters import beside
+from langchain_gemma_jax.models.loading.drafters import drafter_folder_of
 from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.loading.open_model import open_source
 from langchain_gemma_jax.models.loading.plan_model import Devices, plan_model
@@ -63,14 +63,14 @@ def test_a_file_has_the_drafter_that_is_called_like_it(tmp_path):
     file = tmp_path / "gemma.gguf"
     file.touch()
     drafter_at(tmp_path / "assistant")
-    assert beside(file) is None, "it may belong to any of the files here"
-    assert beside(tmp_path) == tmp_path / "assistant"
-    assert beside(file) is None
-    assert beside(file.with_name("other.gguf")) is None
+    assert drafter_folder_of(file) is None, "it may belong to any of the files here"
+    assert drafter_folder_of(tmp_path) == tmp_path / "assistant"
+    assert drafter_folder_of(file) is None
+    assert drafter_folder_of(file.with_name("other.gguf")) is None
     found = drafter_at(tmp_path / "gemma-assistant")
-    assert beside(file) == found
+    assert drafter_folder_of(file) == found
     (found / "config.json").write_text('{"model_type": "gemma4"}')
-    assert beside(file) is None, "something else that is called so"
+    assert drafter_folder_of(file) is None, "something else that is called so"
 
 
 def test_a_drafter_is_packed_like_its_target(target):

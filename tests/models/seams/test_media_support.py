@@ -44,7 +44,7 @@ def test_each_kind_goes_to_its_own_rules_and_what_a_model_lacks_is_said():
 
 def test_pieces_are_placed_as_pictures_with_their_words_and_sounds_have_none():
     placed = MediaSupport(Pieces(), Sounds()).place_all(PICTURE, max_soft_tokens=2, scan=Scan(max_num_crops=2))
-    assert [(one.said, len(one)) for one in placed] == [("whole", 4), ("piece", 4), ("piece", 4)]
-    assert [one.said for one in MediaSupport(Pieces(), Sounds()).place_all(SOUND, scan=Scan())] == [""]
+    assert [(one.caption, len(one)) for one in placed] == [("whole", 4), ("piece", 4), ("piece", 4)]
+    assert [one.caption for one in MediaSupport(Pieces(), Sounds()).place_all(SOUND, scan=Scan())] == [""]
     with pytest.raises(InputError, match="pan_and_scan: this model"):
         MediaSupport(Pictures()).place_all(PICTURE, scan=Scan())

@@ -17,7 +17,7 @@ def test_a_program_begins_when_all_have_made_it():
     leads, follows = lines()
     leader, ran = Leader([leads]), []
     leader.begin()
-    begin = HostPrograms(leader, "of a model").beside(("read", 16), lambda: ran.append("it") or jnp.ones(2))
+    begin = HostPrograms(leader, "of a model").mirrored(("read", 16), lambda: ran.append("it") or jnp.ones(2))
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(begin)
         told, _ = follows.receive()
@@ -28,7 +28,7 @@ def test_a_program_begins_when_all_have_made_it():
         threads.submit(begin).result()
         assert follows.receive()[0]["do"] == "run"  # which is asked once
         assert len(ran) == 2
-        other = HostPrograms(leader, "of a model").beside(("read", 64), lambda: ran.append("the other"))
+        other = HostPrograms(leader, "of a model").mirrored(("read", 64), lambda: ran.append("the other"))
         waiting = threads.submit(other)
         assert follows.receive()[0]["do"] == "ready"
         follows.close()

@@ -53,7 +53,7 @@ def test_what_is_not_possible_is_said(at, says):
         ({"prompt": ["Hi"] * 64, "n": 3}, "at most 128 answers, found 192"),
         ({"n": 0}, "n: expected a whole number"),
         ({"n": 2, "best_of": 3}, "best_of: expected 2"),
-        ({"logprobs": 1}, "logprobs: they are told by /v1/chat/completions alone"),
+        ({"logprobs": 1}, "logprobs: only /v1/chat/completions returns them"),
         ({"suffix": "x"}, "cannot fill in between two texts"),
         ({"echo": 1}, "echo: expected true or false"),
         ({"max_tokens": 0}, "max_tokens"),

@@ -12,7 +12,7 @@ from langchain_gemma_jax.server.ollama.forms import OllamaForm, line, nanosecond
 
 def test_errors_are_a_text_with_our_code_beside_it():
     problem = problem_of(BusyError("Too many."))
-    assert OllamaForm().told(problem) == {"error": "Too many.", "code": "busy"}
+    assert OllamaForm().body(problem) == {"error": "Too many.", "code": "busy"}
     assert json.loads(OllamaForm().in_stream(problem)) == {"error": "Too many.", "code": "busy"}
 
 

@@ -38,17 +38,17 @@ _WEIGHTS: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def open_compressed(folder: Path, raw: Mapping[str, Any], said: Mapping[str, object]) -> BlockCheckpoint:
+def open_compressed(folder: Path, raw: Mapping[str, Any], quantization: Mapping[str, object]) -> BlockCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
-    ``raw`` is its configuration, and ``said`` that configuration's entry on quantisation.
+    ``raw`` is its configuration, and ``quantization`` that configuration's entry on quantisation.
 
     Raises:
         UnsupportedModelError: it is quantised in another way.
         CheckpointError, ConfigError: the files cannot be used.
     """
     shown = folder / CONFIG
-    _check(shown, said)
+    _check(shown, quantization)
     config = config_from_hf(raw, str(shown))
     stored = open_safetensors(folder)
     try:
@@ -78,25 +78,25 @@ _GRID: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def has_channels(said: Mapping[str, object]) -> bool:
+def has_channels(quantization: Mapping[str, object]) -> bool:
     """Return True if some weights have one scale per output, as in ``-qat-mobile-ct``."""
-    groups = said.get("config_groups")
+    groups = quantization.get("config_groups")
     weights = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if _some(groups) else []
     return any(isinstance(each, dict) and each.get("strategy") == "channel" for each in weights)
 
 
-def check_channels(shown: Path, said: Mapping[str, object]) -> None:
+def check_channels(shown: Path, quantization: Mapping[str, object]) -> None:
     """Refuse every kind of quantisation but that of ``-qat-mobile-ct``.
 
     Raises:
         UnsupportedModelError: it is quantised in another way.
     """
-    if (layout := said.get("format")) not in _FORMATS:
+    if (layout := quantization.get("format")) not in _FORMATS:
         expected = " or ".join(_FORMATS)
         raise UnsupportedModelError(
             f"{shown}: expected compressed-tensors in the format {expected}, found {short(layout)}."
         )
-    groups = said.get("config_groups")
+    groups = quantization.get("config_groups")
     for name, group in groups.items() if isinstance(groups, dict) else ():
         known = {"weights": _CHANNELS, "input_activations": _GRID, "output_activations": _GRID}
         for part, fields in known.items():
@@ -115,23 +115,25 @@ def _some(groups: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _check_fields(
-    shown: Path, where: str, said: Mapping[str, object], fields: Mapping[str, tuple[object, ...]]
+    shown: Path, where: str, quantization: Mapping[str, object], fields: Mapping[str, tuple[object, ...]]
 ) -> None:
     for key, known in fields.items():
-        if not any(type(found := said.get(key)) is type(each) and found == each for each in known):
+        if not any(type(found := quantization.get(key)) is type(each) and found == each for each in known):
             expected = " or ".join(map(repr, known))
-            raise UnsupportedModelError(f"{shown}: expected {key} {expected} in {where}, found {short(said.get(key))}.")
+            raise UnsupportedModelError(
+                f"{shown}: expected {key} {expected} in {where}, found {short(quantization.get(key))}."
+            )
 
 
-def _check(shown: Path, said: Mapping[str, object]) -> None:
+def _check(shown: Path, quantization: Mapping[str, object]) -> None:
     """Refuse every kind of quantisation but the one that is read here."""
-    if (layout := said.get("format")) != "pack-quantized":
+    if (layout := quantization.get("format")) != "pack-quantized":
         raise UnsupportedModelError(
             f"{shown}: expected compressed-tensors in the format pack-quantized, found the format {short(layout)}. "
             "Use the unquantised checkpoint, or a GGUF file."
         )
-    groups = said.get("config_groups")
-    if not _some(groups) or said.get("kv_cache_scheme") is not None:
+    groups = quantization.get("config_groups")
+    if not _some(groups) or quantization.get("kv_cache_scheme") is not None:
         raise UnsupportedModelError(f"{shown}: expected config_groups, and no kv_cache_scheme, of compressed-tensors.")
     for name, group in groups.items():
         weights = group.get("weights") if isinstance(group, dict) else None

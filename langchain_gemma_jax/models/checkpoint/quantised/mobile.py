@@ -117,8 +117,8 @@ class MobileSource(TensorSource):
             scales, dtypes = _STORED_AS.get(last, ("", frozenset()))
             if stored.dtype(name) in dtypes:
                 self._packed[f"{base}.weight"] = (name, f"{base}.{scales}")
-        beside = (_SHAPE, *(grid for grids in _GRIDS for grid in grids))
-        own = {f"{name.rpartition('.')[0]}.{each}" for name in self._packed for each in beside}
+        companions = (_SHAPE, *(grid for grids in _GRIDS for grid in grids))
+        own = {f"{name.rpartition('.')[0]}.{each}" for name in self._packed for each in companions}
         own |= {name for pair in self._packed.values() for name in pair}
         own |= {name for name in names if name.rpartition(".")[2] in _OF_A_CACHE}
         self._names = (names - own) | set(self._packed)

@@ -36,7 +36,7 @@ def quantisation_of(folder: Path) -> Mapping[str, object] | None:
     return None
 
 
-def open_quantised(folder: Path, said: Mapping[str, object]) -> BlockCheckpoint | MobileCheckpoint:
+def open_quantised(folder: Path, quantization: Mapping[str, object]) -> BlockCheckpoint | MobileCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
     Raises:
@@ -46,12 +46,12 @@ def open_quantised(folder: Path, said: Mapping[str, object]) -> BlockCheckpoint 
     shown = folder / CONFIG
     raw = _without(read_object(real_file(folder, CONFIG), shown))
     refuse_other_layout(raw, shown)
-    match said.get("quant_method"):
-        case "compressed-tensors" if has_channels(said):
-            check_channels(shown, said)
+    match quantization.get("quant_method"):
+        case "compressed-tensors" if has_channels(quantization):
+            check_channels(shown, quantization)
             return open_mobile(folder, raw)
         case "compressed-tensors":
-            return open_compressed(folder, raw, said)
+            return open_compressed(folder, raw, quantization)
         case "gemma":
             return open_mobile(folder, raw)
         case other:
