@@ -35,7 +35,7 @@ def bounded_loads(data: bytes | str, most_marks: int = MOST_MARKS) -> Any:
     """Return what JSON says.
 
     Raises:
-        TooManyValuesError: it says too much. ValueError, RecursionError: it is none. StoppedError: nobody waits.
+        TooManyValuesError: it has too many. ValueError, RecursionError: it is not JSON. StoppedError: the call ended.
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")

@@ -43,7 +43,7 @@ class Folder:
     def __init__(self, path: Path, fd: int, visible: tuple[Path, ...] = (), *, shared: bool = False) -> None:
         """``visible``: of this folder and our own folders above it, those that other users may list.
 
-        ``shared``: its files may be others', so that whoever reads one has to prove what is in it with a key.
+        ``shared``: its files may be others', so a reader has to prove their content with a key.
         """
         self.path = path
         self.fd = fd

@@ -51,7 +51,7 @@ class Wording:
     unread: str
     """A file that cannot be read, and what is done instead; ``{folder}`` is its folder."""
     danger: str
-    """A sentence: what somebody could do who can write to the folder."""
+    """A sentence: the harm that a user could do who can write to the folder."""
     choose: str
     """Another folder, as advice: "set X to a folder of your own"."""
     choose_unseen: str

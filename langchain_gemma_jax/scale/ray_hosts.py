@@ -315,7 +315,7 @@ def ray_hosts(plan: HostsPlan, environment: Mapping[str, str] | None = None) -> 
 
 
 def say(text: str) -> None:
-    """Write a line for whoever started this."""
+    """Write a line to the terminal."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -29,7 +29,7 @@ class Setting:
     elsewhere: tuple[str, ...] = ()  # names in other packages, for which this one is suggested
     unit: str = ""  # of its number, for the command's help
     sent: bool = True  # to a server, with a call's options; False: it is for this machine, or sent otherwise
-    owned: bool = False  # by whoever runs a server: those who ask may not change it
+    owned: bool = False  # by a server's operator: its clients may not change it
     personal: bool = False  # each caller's own: a server sets none for all
 
 
@@ -190,7 +190,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 OF_A_MODEL = tuple(name for name in SETTINGS if name != "model")
 """The settings besides the model itself, all of which a verb that asks one takes as options."""
 OF_A_SERVER = tuple(name for name in OF_A_MODEL if SETTINGS[name].sent and not SETTINGS[name].personal)
-"""The settings that whoever runs a server may set for all who ask it and say nothing else."""
+"""The settings that a server's operator may set for all clients that do not set them."""
 SAMPLED = tuple(field.name for field in fields(Sampling) if field.name in SETTINGS)
 OTHER_NAMES = {other: name for name, setting in SETTINGS.items() for other in setting.other_names}
 

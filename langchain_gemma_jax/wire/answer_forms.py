@@ -1,4 +1,4 @@
-"""Answers as JSON, and back: events, what was asked of their tokens, the end. Whoever receives them makes the messages.
+"""Answers as JSON, and back: events, what was asked of their tokens, the end. The receiver makes the messages.
 
 A part's events are lists that begin with a kind: ``{"events": [["text", "Hel"], ["call", "ring"]]}``. The first part
 names the model, and the end has ``usage`` and ``metadata``.
@@ -55,7 +55,7 @@ class WireParts:
         return [found]
 
     def broken(self) -> list[dict[str, Any]]:
-        """Return nothing: whoever receives the error knows what was being written."""
+        """Return nothing: the receiver of the error has what was written."""
         return []
 
     def last(self, end: AnswerEnd) -> list[dict[str, Any]]:

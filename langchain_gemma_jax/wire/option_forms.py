@@ -64,7 +64,7 @@ MOST_TOOLS = 1000
 
 
 def options_in(asked: object, stored: Mapping[str, object] | None = None) -> Options:
-    """Return the options that were sent. ``stored``: the settings of whoever they were sent to, for what is not said.
+    """Return the options that were sent. ``stored``: the receiver's settings, for those that were not sent.
 
     Raises:
         InputError: ``asked`` has no options, or impossible ones.

@@ -22,7 +22,7 @@ class AnswerPart:
     """What one piece of the engine's adds to an answer."""
 
     events: Sequence[Event]
-    logprobs: Sequence[Mapping[str, Any]] = ()  # of its tokens, in OpenAI's form; none if nobody asked for them
+    logprobs: Sequence[Mapping[str, Any]] = ()  # of its tokens, in OpenAI's form; none unless they were asked for
     model: str = ""  # that answers
 
 
@@ -37,7 +37,7 @@ class AnswerEnd:
 
 @dataclass(frozen=True)
 class WholeAnswer:
-    """An answer that nobody streamed."""
+    """An answer that was not streamed."""
 
     answer: Answer
     usage: UsageMetadata

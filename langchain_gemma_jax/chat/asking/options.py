@@ -50,7 +50,7 @@ _ELSEWHERE = {  # names in other packages, and ours
     "n_gpu_layers": _WHERE,
     "num_gpu": _WHERE,
 }
-_DECISIVE = {  # whoever gives one of these would get answers of another kind, or from elsewhere, than was meant
+_DECISIVE = {  # with one of these ignored, answers would be of another kind, or from elsewhere, than was meant
     "base_url", "api_base", "openai_api_base", "device", "device_map", "load_in_8bit", "load_in_4bit", "format",
     "reasoning_effort",
 }  # fmt: skip
@@ -80,7 +80,7 @@ class Options(ChatSettings):
 
     @property
     def reading_ahead(self) -> Options:
-        """The options for reading the prompt alone. One token is picked behind it, which nobody sees."""
+        """The options for reading the prompt alone. One token is picked after it, which is not shown."""
         return self.model_copy(update={"ahead": True, "max_tokens": 1})
 
     @property

@@ -35,7 +35,7 @@ class BoundTools(tuple[Tool, ...]):  # noqa: SLOT001  a tuple has no room for sl
 
     All of it is made once for each binding.
 
-    Only whoever has bound the tools has them, so the time of a call says nothing of anybody else's.
+    Only the model that they are bound to has them, so the time of a call says nothing of another caller's.
     """
 
     grammars: dict[object, Grammar]

@@ -78,7 +78,7 @@ class LiveAnswer(Generic[T]):
         """
         outcome = self._call.finish(done, streamed=True)
         if (larger := self._held.larger(outcome)) is not None:
-            self._held.rest()  # which nobody sees
+            self._held.rest()  # which is not shown
             return start.instead(larger)
         if (following := start.after(outcome)) is None:
             self._end = AnswerEnd(outcome.rest, usage(outcome), ending(outcome))

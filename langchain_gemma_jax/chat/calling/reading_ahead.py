@@ -1,6 +1,6 @@
-"""Reading ahead: a prompt's keys and values are made before anybody asks, while the engine has nothing else to do.
+"""Reading ahead: a prompt's keys and values are made before they are needed, while the engine has nothing else to do.
 
-Nothing is answered, and nothing is remembered. Whoever asks then, with the same beginning, finds it read.
+Nothing is answered, and nothing is remembered. A later call with the same beginning finds it read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def aread_ahead(start_of: CallStart) -> bool:
 
 
 class Preparation:
-    """A prompt that is being read ahead, in this process or at a server. It goes on if nobody keeps this object."""
+    """A prompt that is being read ahead, in this process or at a server. It goes on even if this object is dropped."""
 
     def __init__(self, read: Callable[[], Awaitable[bool]]) -> None:
         """Begin at once, in a thread of its own: an event loop in it waits, and can be canceled."""

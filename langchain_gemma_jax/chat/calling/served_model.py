@@ -37,7 +37,7 @@ def load(model: str, how: HowToLoad, keep_alive: float | str | None, clock: Cloc
 
 
 def arriving(options: Options, clock: Clock) -> Steps[Served]:
-    """Load a call's model in steps, so that nobody's thread waits for it. The errors are those of ``load``."""
+    """Load a call's model in steps, so that no thread waits for it. The errors are those of ``load``."""
     from langchain_gemma_jax.engine.api.process import engine
 
     asks = Asking(options.app, options.guards)

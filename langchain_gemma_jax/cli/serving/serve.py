@@ -201,7 +201,7 @@ def _serve(options: argparse.Namespace, leader: Leader | None = None, hosts: int
 
 
 def _engine_settings() -> set[str]:
-    """Return the names of the settings that are the engine's, whoever asks it."""
+    """Return the names of the settings that are the engine's, the same for all clients."""
     from langchain_gemma_jax.engine.base.settings import Settings
 
     return {each.name for each in dataclasses.fields(Settings)}

@@ -70,7 +70,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class _Looked(list[Any]):
-    """Messages, of which a template that goes through them sees none any more when nobody waits for the prompt."""
+    """Messages, of which a template that goes through them sees none any more when the prompt's call was canceled."""
 
     def __iter__(self) -> Iterator[Any]:
         return looking(super().__iter__())

@@ -30,7 +30,7 @@ class Generation:
     ) -> None:
         """``may_wait`` raises in a thread for which nothing would ever come: the engine's own. None: there is none.
 
-        ``standstills`` are those of the engine's thread, for whoever has no more time.
+        ``standstills`` are those of the engine's thread, for the error of a request that is out of time.
         """
         self._request, self._may_wait, self._standstills = request, may_wait, standstills
         self._end: Completion | Exception | None = None
@@ -71,7 +71,7 @@ class Generation:
 
     def result(self) -> Completion:
         """Wait for its end."""
-        self._request.streamed = self._iterated  # nobody is to be woken for each token then
+        self._request.streamed = self._iterated  # no thread is woken for each token then
         while self._settle(self._next()) is not None:
             pass
         return self._completion()

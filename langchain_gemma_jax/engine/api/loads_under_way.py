@@ -1,8 +1,8 @@
 """Models on their way into memory, and those who wait for them. Each comes once, in a thread of its own.
 
-Whoever waits takes up no thread: not of an event loop's, not of the engine's. A load that nobody waits for ends when it
-looks next, which takes a while where it is inside XLA. Whoever comes meanwhile does not have the same model loaded
-beside it: it goes on for them, or ends, and is begun anew.
+A waiting caller takes up no thread, of an event loop or of the engine. A load whose callers have all left ends when it
+looks next, which takes a while inside XLA. A caller that comes meanwhile starts no second load of the same model:
+the first one goes on for it, or ends and begins anew.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Load(Generic[T]):
 
     def __init__(self) -> None:
         self.done: Future[T] = Future()
-        self.stop = Stop()  # its downloads end: nobody waited, at some time
-        self.left = Stop()  # nobody waits now
+        self.stop = Stop()  # its downloads end: at some time no caller was left
+        self.left = Stop()  # no caller is left now
         self.parts = Parts()
         self.cold_cost: Callable[[], CompileCost] | None = None  # of a first answer's programs, when these are known
-        self.patient = False  # somebody has said how long it may take, or that it may take for ever
-        self.goes_on = False  # also if nobody waits: the next one finds it there
+        self.patient = False  # a caller has set a timeout, or none at all
+        self.goes_on = False  # also without callers: the next one finds it there
         self.waiting = 0
 
     @property
@@ -91,10 +91,10 @@ class Loads(Generic[T]):
                     load.left.ask()
 
     def go_on(self, load: Load[T]) -> None:
-        """Let a load go on to its end from here on, whoever waits.
+        """Let a load go on to its end from here on, with callers or without.
 
         Raises:
-            StoppedError: nobody does any more.
+            StoppedError: no caller is left.
         """
         with self._lock:
             load.left.check()

@@ -1,4 +1,4 @@
-"""The models that an engine serves: loaded, kept, evicted, and loaded again when somebody asks.
+"""The models that an engine serves: loaded, kept, evicted, and loaded again when a request needs them.
 
 A ``Served`` stays what it is while its weights come and go. What is kept of an evicted model is what costs
 nothing on the device: its tokenizer, its grammars, its conversations in host memory.
@@ -57,7 +57,7 @@ class ModelApi:
         self._loaded: dict[LoadKey, Served] = {}  # since when they may have been evicted
 
     def known(self, served: Served) -> KnownModel:
-        """Return what is known of a model that somebody asks for.
+        """Return what is known of a model that a caller names.
 
         Raises:
             InputError: it is not served here. ClosedError, ReentrantCallError, ForkedError: see ``check_usable``.
@@ -68,7 +68,7 @@ class ModelApi:
     def arriving(
         self, source: str | os.PathLike[str], how: HowToLoad, clock: Clock, asked_by: Asking | None = None
     ) -> Steps[Served]:
-        self._owner.check_usable()  # now, and not when the first step is taken: whoever waits then must not be asked to
+        self._owner.check_usable()  # now: the thread that takes the first step may not be asked to
         return self._arriving(self._key(source, how), source, how.token, clock, asked_by)
 
     def serve(self, model: Model) -> Served:
@@ -93,7 +93,7 @@ class ModelApi:
     def evict(self, served: Served) -> None:
         all_of = self._all_of(served)
         if all_of[0].files is None:
-            raise InputError(f"{served!r} was loaded by somebody else, who can close it after unload().")
+            raise InputError(f"{served!r} was not loaded by this engine. Close it where it was loaded, after unload().")
         for known in all_of:
             self._owner.call(partial(_leave, known.entry))
 
@@ -204,7 +204,7 @@ class ModelApi:
         return _place(source), self._loader.placed(how)
 
     def _all_of(self, served: Served) -> tuple[KnownModel, ...]:
-        """Return what is known of a model that somebody asks for, and of its replicas."""
+        """Return what is known of a model that a caller names, and of its replicas."""
         self._owner.check_usable()
         return self._models.all_of(served)
 
@@ -241,7 +241,7 @@ class ModelApi:
             if isinstance(error, Exception):
                 raise again(error)
             if begun_here:
-                raise error  # of whoever interrupts the loading itself. That concerns nobody else: they try again
+                raise error  # of the caller that interrupted the loading itself. The others try again
 
     def _load(
         self,
@@ -251,7 +251,7 @@ class ModelApi:
         known: Served | None,
         load: Load[Served],
     ) -> Served:
-        """Load a model for everybody who waits for that. Runs in a thread of its own."""
+        """Load a model for all callers that wait for it. Runs in a thread of its own."""
         if known is not None:
             return self._loader.bring_back(known, load)
         how = replace(key[1], token=token)
@@ -281,7 +281,7 @@ class ModelApi:
             raise
 
     def _late(self, source: str, load: Load[Served], began: float, asked_by: Asking | None) -> str:
-        """Somebody has no more time for a load. Returns what is said to them; the guards may have a word, too.
+        """Return the error of a caller that has no more time for a load. The guards may warn, too.
 
         Raises:
             GuardError: they do not let it pass.
@@ -297,7 +297,7 @@ class ModelApi:
             raise InputError(f"{served!r} is in use. Let its requests end, or cancel them, before it is unloaded.")
 
     def _forget(self, known: KnownModel) -> None:
-        """Forget a model that nobody uses. Runs on the owner thread."""
+        """Forget a model that is not in use. Runs on the owner thread."""
         served, owner = known.served, self._owner
         self._check_unused(known)
         for key in [key for key, loaded in list(self._loaded.items()) if loaded is served]:
@@ -338,12 +338,12 @@ class _Hold:
         self._entry.holds += self.is_taken
 
     def give_up(self) -> None:
-        """Give back the lease, as whoever wanted it is gone."""
+        """Give back the lease, as its caller is gone."""
         self._entry.holds -= self.is_taken
 
 
 def _leave(entry: LedgerEntry) -> None:
-    """Have a model leave memory as soon as nobody uses it, if it is there."""
+    """Have a model leave memory as soon as it is unused, if it is there."""
     entry.leaving = entry.state is not State.ABSENT
 
 

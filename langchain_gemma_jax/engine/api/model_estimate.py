@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.seams.weights import total_bytes
 ANY_WORKSPACE = 128 << 10  # bytes that the programs of the smallest model need
 MOST_OF_HOST = 512 << 20  # bytes of the host's memory for a pool that is there from the beginning
 MOST_PAGES = 1 << 16  # of each kind, for some millions of tokens
-USUAL_CONTEXT = 4096  # tokens: how much they need to look at more is found when somebody does
+USUAL_CONTEXT = 4096  # tokens: the need for longer ones is measured when one comes
 
 
 def shape_of(settings: Settings, model: LoadPlan | Model) -> Shape:
@@ -96,7 +96,7 @@ def fit_of(settings: Settings, plan: LoadPlan, budget: int) -> Fit:
 
 
 def entry_of_guest(settings: Settings, model: Model, shape: Shape) -> LedgerEntry:
-    """Return the entry in the books of a model that somebody else has loaded: it stays until it is unloaded."""
+    """Return the entry in the books of a model that a caller has loaded: it stays until it is unloaded."""
     return _entry(settings, model, shape, model.placement.nbytes(model.params) + drafter_bytes(model), returns=False)
 
 

@@ -100,7 +100,7 @@ class ModelLoader:
         return self.budgets.of(home)
 
     def load_again(self, known: KnownModel) -> None:
-        """Begin to load an evicted model again, now that there is room and somebody waits."""
+        """Begin to load an evicted model again, now that there is room and a request waits."""
         self._rereads.submit(partial(self._load_again, known))
 
     @property
@@ -143,7 +143,7 @@ class ModelLoader:
             try:
                 return self.owner.call(lambda: self.serve(model, coming, seconds))
             except BaseException:
-                model.close()  # nobody else has it
+                model.close()  # it was never served
                 raise
         except BaseException:
             if (entry := coming.entry) is not None:
@@ -178,7 +178,7 @@ class ModelLoader:
         return fit_of(self._settings.now, plan, self.budget(plan.placement))
 
     def _reserve(self, coming: _Coming, load: Load[Served], plan: LoadPlan, until: float) -> None:
-        """Wait until there is room for what will be read; longer than until then, if somebody has the patience."""
+        """Wait until there is room for what will be read; longer than that, if a caller's timeout allows."""
         settings = self._settings.now
         entry = coming.entry = entry_of(settings, plan, shape_of(settings, plan))
         began = time.monotonic()
@@ -245,7 +245,7 @@ class ModelLoader:
         return (self.prefixes is None or self.prefixes.close(left(until))) and ended
 
     def _load_again(self, known: KnownModel) -> None:
-        """Load an evicted model again, now that there is room and somebody waits. Runs in a thread of its own."""
+        """Load an evicted model again, now that there is room and a request waits. Runs in a thread of its own."""
         model, began = known.served.model, time.monotonic()
         coming = _Coming(entry=known.entry)
         try:
@@ -396,13 +396,13 @@ def _until_done(future: Future[None], load: Load[Served] | None, until: float | 
     """Wait for it: until then, or, if any of those who wait for a load has the patience, longer.
 
     Raises:
-        TimeoutError: time is up. StoppedError: nobody waits any more.
+        TimeoutError: time is up. StoppedError: all callers have left.
     """
     while not future.done():
         both = (future,) if load is None else (future, load.left.asked)
         if one_is_done(both, left(until)):
             if load is not None and not future.done():
-                load.left.check()  # which somebody may have taken back who came just now
+                load.left.check()  # a caller that came just now may have taken it back
         elif load is None or not load.patient:
             raise TimeoutError
         else:

@@ -101,7 +101,7 @@ def _refuse_a_second_time() -> None:
         raise ReentrantCallError(
             "This thread was interrupted while it made the engine or changed its settings, and a call of engine() or "
             "configure() from in there would find that half done. Signal handlers should leave a note, and the call "
-            "to whoever reads it."
+            "to its readers."
         )
 
 

@@ -90,7 +90,7 @@ class DeviceShare:
         self.known.entry.extra_bytes -= nbytes
 
     def told_of_adapters(self, names: tuple[str, ...]) -> None:
-        """Note which adapters are on the device, for whoever lists models."""
+        """Note which adapters are on the device, for lists of models."""
         self.known.entry.adapters = names
 
     def _give_up_conversations(self, missing: int) -> None:

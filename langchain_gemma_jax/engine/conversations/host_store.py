@@ -137,7 +137,7 @@ class HostStore:
 def page_names(resident: Resident, paging: Paging) -> list[bytes]:
     """Return a name for each page of a conversation: what is in it follows from all keys up to its end.
 
-    Scopes have names of their own, so that nobody can tell by the time that parking takes what others have said.
+    Scopes have names of their own, so that the time that parking takes tells no tenant what others wrote.
     """
     names, digest, keys = [], hashlib.blake2b(digest_size=16), resident.keys
     scope = resident.scope.encode("utf-8", "surrogatepass")

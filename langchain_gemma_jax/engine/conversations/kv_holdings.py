@@ -50,7 +50,7 @@ class KvHoldings:
     # Bytes.
 
     def nbytes(self) -> int:
-        """Return the bytes of all pages that somebody has."""
+        """Return the bytes of all pages in use."""
         return self.sizes.of(PageTotals(self.whole_pages.used, self.local_pages.used))
 
     def busy(self) -> int:

@@ -101,7 +101,7 @@ class KvStore:
         """Give a conversation the pages to be written up to this number of tokens. False: there is no room."""
         self.held.drop_passed(resident, tokens)
         while not self._make_room(self.held.missing(resident, tokens), resident.scope):
-            # Nobody else has anything to give: it goes on without what is kept for later turns.
+            # No other request has pages to give: it goes on without what is kept for later turns.
             if self._others_run(resident) or not self.held.give_up(resident, tokens):
                 return False
         self.held.grow(resident, tokens)

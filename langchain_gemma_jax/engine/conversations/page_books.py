@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PageBook:
-    """The books of one kind of page. Page 0 is nobody's. No page is ever lost or given twice."""
+    """The books of one kind of page. Page 0 is never given out. No page is ever lost or given twice."""
 
     def __init__(self, count: int) -> None:
         """Take charge of the pages from 1 to ``count - 1``."""
@@ -25,7 +25,7 @@ class PageBook:
 
     @property
     def used(self) -> int:
-        """The number of pages that somebody has."""
+        """The number of pages in use."""
         return len(self._holders)
 
     @property
@@ -63,7 +63,7 @@ class PageBook:
         return self._holders[page] > 1
 
     def holders(self) -> dict[int, int]:
-        """Return how many have each page that somebody has: a copy, which any thread may ask for."""
+        """Return the number of holders of each page in use: a copy, which any thread may ask for."""
         return self._holders.copy()
 
     def unused(self) -> list[int]:

@@ -164,7 +164,7 @@ class ProgrammedPages:
         """Keep the memory: the pool has all of it from the beginning."""
 
     def _tables(self, pages: Sequence[int], *, local: bool) -> Tables:
-        """Return the pages of one kind, and page 0, which nobody has, in all other places."""
+        """Return the pages of one kind, and page 0, which is never given out, in all other places."""
         named, unused = (np.zeros(PAGES_AT_ONCE, np.int32) for _ in range(2))
         named[: len(pages)] = pages
         whole, own = (unused, named) if local else (named, unused)

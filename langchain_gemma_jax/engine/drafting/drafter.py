@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.drafting.track_record import TrackRecord
 from langchain_gemma_jax.errors import InputError
 
 Legal = Callable[[tuple[int, ...]], tuple[int, ...]]
-_AS_GUESSED = RowCosts()  # which nobody adds to
+_AS_GUESSED = RowCosts()  # without measurements
 
 
 class DraftCount(NamedTuple):

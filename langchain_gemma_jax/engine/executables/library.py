@@ -149,7 +149,7 @@ class Library:
         self._family = "" if store is None else fingerprint.family(programs.shape, programs.placement)
         self._first_needed = None if store is None else FirstNeeded(store, self._family)
         self._soon: set[ProgramKey] = set()
-        self._failed: set[ProgramKey] = set()  # in the background: whoever runs one tries again, and hears why
+        self._failed: set[ProgramKey] = set()  # in the background: a request that needs one tries again
         self._lock = threading.Lock()
         self._made: dict[ProgramKey, Future[ReadyProgram]] = {}
         self._calls: dict[ProgramKey, Callable[..., Any]] = {}
@@ -287,7 +287,7 @@ class Library:
         name = fingerprint.name(self._family, key)
         if (made := self._fetch(name, key)) is not None:
             return made
-        with self._alone(self._store, name):  # whoever else is making it is waited for
+        with self._alone(self._store, name):  # if another thread is making it, this one waits
             if (made := self._fetch(name, key)) is not None:
                 return made
             self._tally.miss()
@@ -375,7 +375,7 @@ def _dump(compiled: Any) -> bytes:
 
 
 def _load(entry: Entry, signatures: Signatures, key: ProgramKey, where: Placement) -> Callable[..., Any]:
-    """A compiled program of these bytes, which were verified: native code, that nobody else may have written."""
+    """A compiled program of these bytes, which were verified: native code, so only this user may have written it."""
     from jax.experimental import serialize_executable
 
     arguments = jax.tree.structure((signatures.arguments(key), {}))

@@ -1,4 +1,4 @@
-"""The line that a warning is about: the one that somebody wrote, and not the libraries' in between."""
+"""The line that a warning is about: the user's own, and not the libraries' in between."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ LIBRARIES = frozenset({
     "asyncio", "concurrent", "contextvars", "deepagents", "functools", "langchain", "langchain_classic",
     "langchain_core", "langchain_gemma_jax", "langgraph", "langsmith", "pydantic", "threading",
 })  # fmt: skip
-"""Packages that call each other on behalf of whoever called the first one."""
+"""Packages that call each other on behalf of the first one's caller."""
 
 
 def users_line() -> int:
     """Return the ``stacklevel`` with which ``warnings.warn``, called beside this, shows the line of no library.
 
-    Where there is none, as in a thread that a library began, the line of whoever asks is shown.
+    Where there is none, as in a thread that a library began, the line of the call itself is shown.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  what ``warnings`` itself counts by
     level = 1

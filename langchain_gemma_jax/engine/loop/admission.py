@@ -87,13 +87,13 @@ class Admission:
         """End requests that were cancelled or whose deadline has passed."""
         now, scheduler = time.monotonic(), self._work.scheduler
         for request in [*scheduler.running, *scheduler.waiting]:
-            if request.overdue(now):  # first: whoever waited until then has cancelled it, and it counts as too late
+            if request.overdue(now):  # first: its caller has canceled it, and it counts as too late
                 self._endings.finish(request, deadline_error(request, self._work.standstills))
             elif request.cancelled.is_set():
                 self._endings.finish(request, CancelledRequestError("The request was cancelled."))
 
     def admit(self) -> None:
-        """Give waiting requests memory, in order, while there is some. Those that nobody waits for come last."""
+        """Give waiting requests memory, in order, while there is some. Those that only read ahead come last."""
         scheduler = self._work.scheduler
         for request in sorted(scheduler.waiting, key=lambda each: each.asked.ahead):
             if not scheduler.has_room and not self._make_way(request):

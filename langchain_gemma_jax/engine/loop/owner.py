@@ -188,7 +188,7 @@ class Owner:
         until = time.monotonic() + EXIT_SECONDS
         try:
             ended = self._end(until)
-        except KeyboardInterrupt:  # somebody is in a hurry
+        except KeyboardInterrupt:  # pressed a second time
             ended = False
         if (not ended or self.loading) and not leave_early(self.loading.threads):
             self._end(None)
@@ -222,7 +222,7 @@ class Owner:
     # The loop.
 
     def _live(self) -> None:
-        with jax.disable_jit(disable=False):  # which somebody may set to look into functions of their own
+        with jax.disable_jit(disable=False):  # which users set to debug functions of their own
             error: BaseException | None = None
             work, metrics = self._work, self._work.metrics
             try:
@@ -232,7 +232,7 @@ class Owner:
                     idle, stood = (not work.flights, metrics.dispatches), self.standstills.seconds
                     try:
                         self._round()
-                    except Exception as problem:  # noqa: BLE001  nobody may wait for ever because of a mistake in here
+                    except Exception as problem:  # noqa: BLE001  no caller may wait for ever because of a mistake in here
                         self._failures.fail_all(problem, tuple(work.scheduler.waiting))
                     while work.raised:
                         clear_frames(work.raised.pop())
@@ -240,7 +240,7 @@ class Owner:
                     metrics.host_s += took - (metrics.device_s + metrics.dispatch_s - busy)
                     if idle != (True, metrics.dispatches):  # something ran, or was handed over
                         metrics.busy_s += took - (self.standstills.seconds - stood)
-            except BaseException as problem:  # noqa: BLE001  Python would write all that it says to where anybody reads it
+            except BaseException as problem:  # noqa: BLE001  Python would write all of it, prompts too, to stderr
                 error = problem
             finally:
                 self._end_all(error)
@@ -300,12 +300,12 @@ class Owner:
             return 0.0
         if any(request.asked.model in self.models.runners for request in self.scheduler.waiting):
             return SHORT_LOOK_SECONDS
-        # Those that wait for a model can be cancelled, or their time can be up: nobody sends that.
+        # Those that wait for a model can be cancelled, or their time can be up: no message comes then.
         waits = self.scheduler.waiting or self.evictor.queue.waits
         return LOOK_SECONDS if waits else self.evictor.patience()
 
     def _end_all(self, error: BaseException | None) -> None:
-        """The thread ends: nobody may be left waiting, and nothing may stay on the device."""
+        """End the thread: no caller may be left waiting, and nothing may stay on the device."""
         # A caller's own thread that hears of the end lets go of the programs. Were it the last to have them, it could
         # be inside XLA, taking them apart, while the process ends: see exit_inside_xla.py. So they stay as long as the
         # engine.

@@ -102,7 +102,7 @@ class PrefixFolder:
         """
         self.path, self.cap, self.shared = folder, cap, private is not None
         self.files = _files(folder, _SHARED if self.shared else _WORDING, shared=self.shared)
-        # Whoever could change the digests of models could make one model read what another one wrote. Where this
+        # A user who could change the digests of models could make one model read what another one wrote. Where this
         # machine has no place for them, as with a cache that is mounted read-only, each process computes them.
         self._digests = self.files if private is None else _files(private, _QUIET)
         self._collected_at: float | None = None
@@ -262,7 +262,7 @@ def _blocks(
     fd, size = folder.open_to_read(name)
     try:
         if read_header(_exactly(fd, 0, header.size), sealing).digest != header.digest:
-            raise FileNotFoundError  # it was replaced: whoever looks again finds the new one
+            raise FileNotFoundError  # it was replaced: the next look finds the new one
         where = places(header, sealing)
         end = sum(where[-1]) if where else header.size
         if size != end:

@@ -36,7 +36,7 @@ class Sealing(Protocol):
         ...
 
     def head(self, header: bytes | memoryview) -> bytes:
-        """Return the 32 bytes that prove a header. With a key, nobody can make them who does not have it."""
+        """Return the 32 bytes that prove a header. With a key, only its holders can make them."""
         ...
 
     def unseal(self, stored: memoryview, index: int, salt: bytes, header: bytes, proof: bytes) -> memoryview:

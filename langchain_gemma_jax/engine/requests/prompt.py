@@ -23,7 +23,7 @@ _KEY_BYTES = 8
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """A span of tokens. ``Prompt`` keeps the keys of a span as they are: nobody changes them afterwards."""
+    """A span of tokens. ``Prompt`` keeps the keys of a span as they are: they must not be changed afterwards."""
 
     ids: Sequence[int]
 

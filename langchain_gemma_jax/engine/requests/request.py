@@ -134,7 +134,7 @@ class RequestSpec:
     system: int = 0  # leading tokens of the prompt that are a system prompt
     deadline: float | None = None  # by time.monotonic()
     banned: tuple[int, ...] = ()  # tokens that are never allowed
-    ahead: bool = False  # nobody waits for it yet: it runs when no other request does
+    ahead: bool = False  # read ahead: it runs when no other request does
     number: int = field(default_factory=lambda: next(_numbers))
     submitted_at: float = field(default_factory=time.monotonic)
 
@@ -216,7 +216,7 @@ class Request:
         return 0 if resident is None else resident.slots * len(resident.whole)
 
     def keys(self, start: int = 0, stop: int | None = None) -> array[int]:
-        """Return the keys of a part of the context, to compare with conversations in memory: nobody changes them."""
+        """Return the keys of a part of the context, to compare with kept conversations. Not to be changed."""
         context, keys = self.progress.context, self.asked.prompt.keys
         stop, end = len(context) if stop is None else stop, len(keys)
         if stop <= end:

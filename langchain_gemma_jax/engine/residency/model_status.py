@@ -47,7 +47,7 @@ class ModelStatus:
         stays = "until memory is needed" if self.keep_alive is None else f"{self.keep_alive:g} s unused"
         rows = [
             ("state", str(self.state.value)),
-            ("used by", f"{self.leases} now" if self.leases else f"nobody for {self.idle_s:.0f} s"),
+            ("used by", f"{self.leases} now" if self.leases else f"none for {self.idle_s:.0f} s"),
             ("stays", "always: pinned" if self.pinned else stays),
             ("devices", f"{self.devices}{f', {self.chosen}' if self.chosen else ''}"),
             ("last load", f"{self.load_s:.2f} s"),

@@ -104,7 +104,7 @@ class AdapterSlots:
         self._changed(())
 
     def _free(self) -> int | None:
-        """Return a slot that nobody uses; the adapter that was used least recently makes way. None: there is none."""
+        """Return a slot that is unused; the adapter that was used least recently makes way. None: there is none."""
         if missing := set(range(1, self._count + 1)) - set(self._slots.values()):
             return min(missing)
         used = set(self._users.values())

@@ -6,7 +6,7 @@ layers keep every token of a conversation, *local* layers those of their window.
 Which positions a page holds follows from the table, and is not stored. Dropping the last tokens is going on from a
 smaller ``start``.
 
-Page 0 belongs to nobody: XLA writes padding there. A layer that shares another's keys and values has no pages.
+Page 0 is never given out: XLA writes padding there. A layer that shares another's keys and values has no pages.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Objective:
     name: str
     percent: float  # the goal, or the bound of a level
     within: float | None = None  # seconds
-    pages: bool = False  # a fast burn wakes somebody
+    pages: bool = False  # a fast burn pages the person on call
     by: tuple[str, ...] = ()  # labels that it is measured by, besides the job
 
     @property
@@ -163,7 +163,7 @@ class Objectives:
     """The promises of a service."""
 
     all: tuple[Objective, ...]
-    at_least: float  # of requests, or programs, within an hour: below that nobody is alerted
+    at_least: float  # of requests, or programs, within an hour: below that there is no alert
 
 
 def read_objectives(file: str | os.PathLike[str]) -> Objectives:

@@ -186,7 +186,7 @@ class _Door:
             if isinstance(error, InstallationError):
                 self._refused = error
             elif not self._closed:
-                _log.warning("whoever connected to the leader of the group is no host of it: %s", error)
+                _log.warning("a connection to the leader did not come from a host of the group: %s", error)
         finally:
             with self._lock:
                 self._unproven.pop(ticket, None)

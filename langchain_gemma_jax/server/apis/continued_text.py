@@ -16,7 +16,7 @@ from langchain_gemma_jax.engine.requests.request import Completion, Piece
 
 
 class ContinuedText:
-    """One text, and what the model writes behind it. Nothing begins before somebody waits for it."""
+    """One text, and what the model writes behind it. Nothing begins before it is awaited."""
 
     def __init__(self, text: str, suffix: str | None, asked: Options) -> None:
         self._clock = Clock(asked.timeout)

@@ -18,7 +18,7 @@ _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dum
 EVENTS = "text/event-stream; charset=utf-8"
 
 AS_THEY_ARE = tuple(name for name in SAMPLED if name not in {"logit_bias", "stop", "max_tokens", "logprobs"})
-NO_EFFECT = (  # on a server that stores nothing, bills nobody and has one tier
+NO_EFFECT = (  # on a server that stores nothing, sends no bills and has one tier
     "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
     "verbosity", "stream_options", "include",
 )  # fmt: skip

@@ -44,7 +44,7 @@ async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def as_they_come(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
-    """Yield what any of them yields, with its number. If one fails, or nobody listens any more, the others end."""
+    """Yield what any of them yields, with its number. If one fails, or the caller leaves, the others end."""
     if len(sources) == 1:  # without a hop through a queue
         async with aclosing(sources[0]) as only:
             async for each in only:

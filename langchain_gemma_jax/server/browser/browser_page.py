@@ -18,7 +18,7 @@ class BrowserPage:
         self._activity, self._files = LiveActivity(models), static_files()
 
     def is_open(self, exchange: Exchange) -> bool:
-        """Return True for what needs no key: the files of the page, in which is nothing of anybody's."""
+        """Return True for what needs no key: the files of the page, which hold no user's data."""
         path = exchange.path or HOME
         return path in self._files and (path != HOME or wants_page(exchange.headers))
 

@@ -98,7 +98,7 @@ def test_a_model_of_the_callers_is_never_evicted(fitting, folders, tiny_model):
     engine.load(folders[0])
     engine.load(folders[1])
     assert not mine.model.closed
-    with pytest.raises(InputError, match="somebody else"):
+    with pytest.raises(InputError, match="was not loaded by this engine"):
         engine.evict(mine)
     engine.unload(mine)
     assert not mine.model.closed

@@ -90,7 +90,7 @@ def test_shards_that_are_replaced_midway_are_no_mixture(folder, between, tmp_pat
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"])
 def test_what_belongs_to_the_weights_is_compared_with_them(folder, between, name):
     between(5, lambda: (folder / name).write_bytes((folder / name).read_bytes()))
-    with pytest.raises(CorruptCheckpointError, match=rf"{name}: expected .* nobody writes"):
+    with pytest.raises(CorruptCheckpointError, match=rf"{name}: expected .* no longer being written"):
         load(folder, recipe=FLOAT32)
 
 
