@@ -24,7 +24,7 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 MOST_SCANNED = 1_000_000_000  # the pixels of a JPEG, times its scans
 MOST_READS = 200_000  # by a decoder: some read a file byte by byte, or chunk by chunk
 _ORIENTATION = 0x0112  # EXIF's
-_DEEP = ("I;16", "I;16L", "I;16B", "I")  # grey of 16 bits
+_DEEP = ("I;16", "I;16L", "I;16B", "I")  # gray of 16 bits
 _STRIP = 1 << 20  # pixels that are converted at once
 WHILE_RESIZED = 4  # bytes of a pixel that a copy of a picture takes
 

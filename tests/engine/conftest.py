@@ -38,7 +38,7 @@ from tests.tiny_gemma import tiny_gemma
 
 @pytest.fixture(scope="package", autouse=True)
 def _quick_compiles() -> Iterator[None]:
-    """Here alone: what a model computes is tested with every optimisation."""
+    """Here alone: what a model computes is tested with every optimization."""
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield

@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.loading.from_gemma import from_gemma
 from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.seams.params import Params
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
-from tests.parity.tiny import FLOAT32, OPTIMISED, Program, Runner
+from tests.parity.tiny import FLOAT32, OPTIMIZED, Program, Runner
 
 BAR = 2e-4  # of the logits' spread: their standard deviation
 CAPACITY, LENGTHS = 240, (1, 4, 48, 104, 168)  # slots, and what chunks are padded to: few programs
@@ -90,7 +90,7 @@ class Result:
 
 
 def compare(
-    result: Result, config: ModelConfig, params: Params, reference: Reference, program: Program = OPTIMISED
+    result: Result, config: ModelConfig, params: Params, reference: Reference, program: Program = OPTIMIZED
 ) -> None:
     """Run one model in every way that must not matter, and enter the differences."""
     rows = range(len(reference.tokens))

@@ -2,7 +2,7 @@
 
     .envs/llama/bin/python tests/real/reference_mmproj.py MODEL MMPROJ < shown.json > soft_tokens.json
 
-What is shown is a list of pictures as nested lists of bytes ``[row, column, colour]``, and of sounds ``[sample]``.
+What is shown is a list of pictures as nested lists of bytes ``[row, column, color]``, and of sounds ``[sample]``.
 """
 
 from __future__ import annotations

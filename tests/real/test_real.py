@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.models.compare import TEXT, score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.loading.model import Model
-from tests.real.real_model import FILE, asked_of, dense_folder, dequantised
+from tests.real.real_model import FILE, asked_of, dense_folder, dequantized
 from tests.real.texts import WORDS, texts
 
 pytestmark = [
@@ -53,7 +53,7 @@ def exact():
 
 @pytest.fixture(scope="module")
 def dense(packed):
-    model = dequantised(packed)
+    model = dequantized(packed)
     yield model
     model.close()
 

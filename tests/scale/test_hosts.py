@@ -18,7 +18,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
-ASKED = ["What is a ring buffer?", "Name a colour.", "Count from one to ten.", "Who wrote the play about the prince?"]
+ASKED = ["What is a ring buffer?", "Name a color.", "Count from one to ten.", "Who wrote the play about the prince?"]
 
 SCHEMA = {"title": "Reply", "type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}
 

@@ -332,7 +332,7 @@ class Library:
     def _compile(self, key: ProgramKey) -> ReadyProgram:
         """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
 
-        On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
+        On the CPU, a program that was loaded and is serialized again lacks its code: it loads, and fails when it runs.
         """
         began = time.perf_counter()
         if self._store is None:

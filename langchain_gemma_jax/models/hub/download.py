@@ -72,7 +72,7 @@ def download(
     downloaded, and never a pickle. Files that are in the cache are not transferred again.
 
     Args:
-        model_id: ``"organisation/name"``, as in ``"google/gemma-3-1b-it"``.
+        model_id: ``"organization/name"``, as in ``"google/gemma-3-1b-it"``.
         revision: a branch, a tag or a commit; the branch ``main`` when None. A commit that is complete in
             the cache needs no network at all.
         token: for gated and private models. When None, huggingface_hub looks for one: in ``HF_TOKEN``,

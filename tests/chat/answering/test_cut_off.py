@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax import ContextLengthError, CutOffError, DeadlineError, GemmaJaxError, SchemaError
 from langchain_gemma_jax.engine.requests.request import Request
-from tests.chat.tiny import towards_ends
+from tests.chat.tiny import toward_ends
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
 
@@ -358,7 +358,7 @@ def one_case(number, whole_of):
     rng = random.Random(number)
     dialect = DIALECTS[number % 3]
     how = {"temperature": rng.choice([0.0, 0.8, 1.5]), "seed": number, "parallel_tool_calls": rng.random() < 0.5}
-    bias = towards_ends(dialect, of_turns=rng.random() < 0.5)
+    bias = toward_ends(dialect, of_turns=rng.random() < 0.5)
     tools = [{"name": name, "description": "", "parameters": Schemas(rng).parameters()} for name in ("ring", "sing")]
     choice = rng.choice(["any", "any", "auto"])
     try:

@@ -48,7 +48,7 @@ SWEEPS = {
 
 
 @pytest.mark.parametrize("sweep", SWEEPS.values(), ids=SWEEPS.keys())
-def test_noise_is_gumbel_distributed_and_neighbours_are_independent(noise, sweep):
+def test_noise_is_gumbel_distributed_and_neighbors_are_independent(noise, sweep):
     u = uniforms(noise, **sweep)
     cells = np.floor(u * BINS).astype(int)
     assert abs(deviation(np.bincount(cells, minlength=BINS))) < 4.5

@@ -116,7 +116,7 @@ def test_a_program_that_is_whole_but_cannot_be_loaded_is_made_anew_and_replaced(
     first = library_of()
     first.make(EMPTY)
     name = fingerprint.name(first._family, EMPTY)
-    store.put(name, b"not what JAX serialises", label="empty", seconds=1.0)
+    store.put(name, b"not what JAX serializes", label="empty", seconds=1.0)
     second = library_of()
     with caplog.at_level(logging.WARNING):
         second.of(EMPTY)()
@@ -127,7 +127,7 @@ def test_a_program_that_is_whole_but_cannot_be_loaded_is_made_anew_and_replaced(
 
 def test_a_platform_that_cannot_give_programs_away_still_runs_them(library_of, monkeypatch, caplog):
     def refuse(_):
-        raise NotImplementedError("this backend does not serialise")
+        raise NotImplementedError("this backend does not serialize")
 
     monkeypatch.setattr(library_module, "_dump", refuse)
     for _ in range(2):
@@ -262,7 +262,7 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
 
 @pytest.mark.long
 def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path, store):
-    """It would be serialised without its code: it loads, and fails when it runs."""
+    """It would be serialized without its code: it loads, and fails when it runs."""
     from jax.experimental.compilation_cache import compilation_cache
 
     before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_enable_compilation_cache")}

@@ -27,11 +27,11 @@ from langchain_gemma_jax.models.configuration.model_config import (
 from langchain_gemma_jax.models.tokenizer.sentencepiece_model import piece_types
 
 WIDTH, HEADS, FFW, VOCABULARY = 256, 4, 256, 320
-QUANTISED = (
+QUANTIZED = (
     "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "IQ3_S",
     "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0",
 )  # fmt: skip
-KINDS = ("F32", "F16", "BF16", *QUANTISED)
+KINDS = ("F32", "F16", "BF16", *QUANTIZED)
 
 _PLAIN = {
     "vocab_size": VOCABULARY, "width": WIDTH, "heads": HEADS, "max_context": 512, "attention_scale": 64**-0.5,
@@ -160,7 +160,7 @@ def dequantize(raw: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
 
 
 def _that_fits(kind: str, inputs: int) -> str:
-    """What a quantising program takes instead, where a row has no whole number of blocks."""
+    """What a quantizing program takes instead, where a row has no whole number of blocks."""
     blocks = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]
     return {"Q5_K": "Q5_1", "Q6_K": "Q8_0"}.get(kind, "Q5_0") if inputs % blocks else kind
 

@@ -346,7 +346,7 @@ class TestChecks:
     def test_another_dtype(self, dtype):
         stored = tensors()
         stored["layers.1.scale"] = np.zeros((), getattr(ml_dtypes, dtype, dtype))
-        with pytest.raises(TensorMismatchError, match=rf"in float32, bfloat16, float16, found {dtype}.*unquantised"):
+        with pytest.raises(TensorMismatchError, match=rf"in float32, bfloat16, float16, found {dtype}.*unquantized"):
             load(Unreadable(stored))
 
     def test_a_naming_that_does_not_fill_the_array(self):

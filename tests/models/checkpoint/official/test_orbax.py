@@ -461,9 +461,9 @@ def test_the_links_of_the_hubs_own_cache_are_followed(saved, tmp_path, load):
 # --- Weights that cannot be used as they are -------------------------------------------------------------------------
 
 
-def test_quantised_weights(gemma3, official_tree, save):
+def test_quantized_weights(gemma3, official_tree, save):
     tree = official_tree(gemma3)
     tree["layer_0"]["mlp"]["linear"] = np.ones((20, 12), np.int8)
 
-    with pytest.raises(UnsupportedModelError, match=r"quantised weights \(layer_0/mlp/linear, int8\)"):
+    with pytest.raises(UnsupportedModelError, match=r"quantized weights \(layer_0/mlp/linear, int8\)"):
         open_orbax(save(tree), gemma3)
