@@ -100,7 +100,7 @@ def ladders() -> str:
 
 
 def reuse() -> str:
-    """What two turns of a conversation, and a branch of it, read."""
+    """Draw the tokens that two turns of a conversation, and a branch of it, read."""
     drawing = Drawing("Of a longer prompt only what is new is read", 6)
     drawing.words(
         12, 0, "Each turn sends the whole conversation. Green is on the device already, yellow is read.", bold=True
@@ -167,7 +167,7 @@ def grammars() -> str:
 
 
 def packed() -> str:
-    """What a matrix takes in each format."""
+    """Draw the bits of a matrix in each format."""
     config = published("gemma-3-4b")
     dense = total_bytes(abstract(config))
     drawing = Drawing("Packed weights", 5)
@@ -182,7 +182,7 @@ def packed() -> str:
 
 
 def cache() -> str:
-    """What the first process does for a program, and what the second one does."""
+    """Draw the way of a program in the first process, and in the second one."""
     drawing = Drawing("What one process compiled the next one finds", 5)
     drawing.words(12, 0, "A program is named by what it is made of, and kept under its name.", bold=True)
     drawing.words(100, 1, "process 1", anchor="end")
@@ -262,7 +262,7 @@ def rivals() -> str:
 
 
 def terminal() -> str:
-    """What the demo prints, as a terminal shows it."""
+    """Draw the output of the demo, as a terminal shows it."""
     high = 20 * (len(DEMO) + 1) + 24
     lines = [f'<rect width="{WIDTH}" height="{high}" rx="6" fill="#1e1e2e"/>']
     for number, line in enumerate(("$ make demo", *DEMO)):

@@ -247,7 +247,7 @@ def target_module(imported: str) -> str | None:
 
 
 def climbs(module: str, source: str) -> list[str]:
-    """What a module imports from rooms above its own."""
+    """The imports of a module from rooms above its own."""
     own = room(module)
     found = set()
     for imported in imports(source):
@@ -260,7 +260,7 @@ def climbs(module: str, source: str) -> list[str]:
 
 
 def strangers(module: str, source: str) -> list[str]:
-    """What a module imports that is private to another: a file, or a name, that begins with an underscore."""
+    """The imports of a module that are private to another: a file, or a name, that begins with an underscore."""
     found = []
     for imported in imports(source):
         if (name := below(imported)) is None:

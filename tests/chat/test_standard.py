@@ -168,7 +168,7 @@ async def test_objects_by_each_method(name, kind, method, suite, whole_of):
 
 @pytest.fixture
 def from_the_internet(monkeypatch) -> list[str]:
-    """What the suite and the model fetch, made up here. The model fetches nothing unless it may."""
+    """The files that the suite and the model fetch, made up here. The model fetches nothing unless it may."""
     fetched: list[str] = []
     kinds = {".png": encoded, ".pdf": pdf, ".wav": lambda: wav(tone(440, rate=44_100), rate=44_100)}
 

@@ -26,7 +26,7 @@ DEAD = ".0.tmp"
 
 
 def use(root, processes):
-    """What processes do with a cache, one after the other. Whatever is got is right."""
+    """Have processes use a cache, one after the other. Everything that they get is right."""
     for _ in range(processes):
         store = Store(root, root=root.parent)
         for name in ["old", "a", "b"]:

@@ -208,6 +208,6 @@ def fitting(engine_of, folders) -> Callable[..., Engine]:
 
 @pytest.fixture
 def alone(engine_of, folders) -> list[tuple[int, ...]]:
-    """What each model says to ``PROMPT``, in an engine where nothing is ever evicted."""
+    """Each model's answer to ``PROMPT``, in an engine where nothing is ever evicted."""
     engine = engine_of(ladders=SMALL)
     return [engine.submit(engine.load(folder), PROMPT, greedy(6)).result().ids for folder in folders]

@@ -46,7 +46,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Reference:
-    """What a reference computed for one model: rows of a prompt and the tokens that greedy decoding adds."""
+    """A reference's results for one model: rows of a prompt and the tokens that greedy decoding adds."""
 
     name: str
     tokens: Ints  # [row, token], padded
@@ -118,7 +118,7 @@ def compare(
 
 
 def _enter_greedy(result: Result, reference: Reference, row: int, at: int, ours: Floats, spread: float) -> None:
-    """Whether ours prefers the token that the reference took, after the same tokens."""
+    """Enter whether ours prefers the token that the reference took, after the same tokens."""
     token, preferred = int(reference.tokens[row, at]), int(ours.argmax())
     result.greedy += token == preferred
     result.greedy_of += 1

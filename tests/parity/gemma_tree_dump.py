@@ -1,4 +1,4 @@
-"""What the official library computes, for tiny models of every architecture that it has.
+"""The official library's results, for tiny models of every architecture that it has.
 
     python tests/parity/gemma_tree_dump.py OUT_FOLDER [--seeds N] [--only NAME]
 

@@ -35,7 +35,7 @@ def dequantized(model: Model) -> Model:
 
 
 def asked_of(reference: str, where: Path, asked: object, script: str | None = None):
-    """What a reference library answers, in an environment of its own. None: there is no such environment."""
+    """Return the answers of a reference library, in an environment of its own. None: there is no such environment."""
     python = ENVIRONMENTS / reference / "bin" / "python"
     if not python.exists():
         return None

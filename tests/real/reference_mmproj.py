@@ -1,4 +1,4 @@
-"""What llama.cpp makes of pictures and sounds: their soft tokens, by an mmproj file beside a GGUF model.
+"""The soft tokens that llama.cpp makes of pictures and sounds, by an mmproj file next to a GGUF model.
 
     .envs/llama/bin/python tests/real/reference_mmproj.py MODEL MMPROJ < shown.json > soft_tokens.json
 

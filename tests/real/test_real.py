@@ -60,7 +60,7 @@ def dense(packed):
 
 @pytest.fixture(scope="module")
 def reference(packed):
-    """What transformers makes of the dense folder."""
+    """The results of transformers for the dense folder."""
     prompts = [ids_of(packed, prompt) for prompt in PROMPTS]
     asked = {"prompts": prompts, "count": COUNT, "page": ids_of(packed, TEXT)}
     found = asked_of("hf", dense_folder(packed), asked)

@@ -54,7 +54,7 @@ def transfer(ran):
 
 
 async def answered(way, model, asked="HELLO", **given):
-    """What a model says, in any of the ways to ask it."""
+    """Return a model's answer, in any of the ways to ask it."""
     match way:
         case "invoke":
             return model.invoke(asked, **given)
@@ -330,7 +330,7 @@ def test_behind_a_good_call_the_error_is_its_result(scripted):
 
 
 def test_a_turn_that_was_cut_off_behind_a_whole_call_is_known_again(chat_of):
-    """What was appended is part of it, and not in the cache."""
+    """The appended part belongs to the answer, and is not in the cache."""
 
     def switch(on: bool) -> str:  # noqa: FBT001  a tool's arguments are named
         """Switches it."""

@@ -1,4 +1,4 @@
-"""What an answer's form may be asked for by."""
+"""The ways to ask for an answer's form."""
 
 from __future__ import annotations
 

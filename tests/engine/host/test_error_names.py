@@ -1,4 +1,4 @@
-"""What logs, and tenants beside the one concerned, are told of an error: its name and place, and none of its text."""
+"""Logs and other tenants get an error's name and place, and none of its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the device: everybody concerned is told, nothing is left behind, the next request works."""
+"""Failures of the device: all callers concerned get an error, nothing is left over, the next request works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EIGHT = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8), draft=0)
 
 
 class BrokenError(RuntimeError):
-    """What the device raises in these tests."""
+    """The error that the device raises in these tests."""
 
 
 def test_a_step_that_raises_ends_all_in_flight_with_one_error(engine_of, tiny_model, rng):

@@ -53,7 +53,7 @@ def ask(engine_of, model):
 
 
 def agree(whole, cut, most):
-    """What may have ``most`` tokens only is the begin of the whole, and complete where nothing else could have come."""
+    """Check that an answer of ``most`` tokens begins the whole one, and is complete if nothing else could follow."""
     assert whole.complete
     assert (cut.finish_reason is FinishReason.STOP) == cut.complete
     if cut.complete:
@@ -114,7 +114,7 @@ def test_a_number_that_could_have_more_digits_is_not_complete(ask):
 
 
 def test_half_a_character_is_closed_too(ask):
-    """What is appended comes before what was held back is given up."""
+    """The appended text comes before the held-back text is given up."""
     for most in range(1, 6):
         pieces = list(
             ask.engine.submit(ask.served, [5] * 9, Sampling(grammar=json_grammar({"const": "€"}), max_tokens=most))
@@ -213,7 +213,7 @@ def test_masks_loops_drafts_and_neighbors_change_nothing(engine_of, model, setti
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{}, HOT | {"seed": 6}], ids=str)
 def test_a_mask_holds_for_one_token(engine_of, model, options):
-    """What it allows the next one may not, or should not: of both kinds of letters here some are the same."""
+    """The mask of one token may forbid what the mask of the next allows: some letters of both kinds are the same."""
     schema = {"type": "string", "pattern": "^([A-J][F-N0-9])+$"}
     found = set()
     for settings in ({}, {"loop_steps": 24}):
@@ -245,7 +245,7 @@ def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
 
 
 def test_the_kv_behind_forced_and_refused_tokens_is_sound(ask, cold):
-    """What a second turn takes over is what a cold run would have read."""
+    """A second turn takes over what a cold run would have read."""
     prompt = text(random.Random(4), 30)
     first = ask(json_grammar(PERSON), prompt=prompt, max_tokens=40, temperature=1.5, seed=3)
     behind = [*prompt, *first.ids, *text(random.Random(5), 10)]

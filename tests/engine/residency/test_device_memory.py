@@ -1,4 +1,4 @@
-"""What a process may have of a device's memory, wherever its limit was set."""
+"""The share of a device's memory that a process may have, wherever its limit was set."""
 
 from __future__ import annotations
 

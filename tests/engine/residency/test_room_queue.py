@@ -10,7 +10,7 @@ from langchain_gemma_jax.errors import ClosedError, DeviceMemoryError
 
 
 class Model:
-    """What the queue looks at of a known model."""
+    """The parts of a known model that the queue looks at."""
 
     def __init__(self, name: str, load_s: float = 0.0):
         self.name, self.entry = name, LedgerEntry(name, "gpu", 30, 4, 6, returns=True, load_s=load_s)

@@ -36,7 +36,7 @@ def published(name):
 
 
 def layer_facts(config: ModelConfig, layer: LayerConfig) -> dict[str, object]:
-    """What ``make_configs.py`` reads off transformers' model, said of ours."""
+    """Return the facts that ``make_configs.py`` reads off transformers' model, of ours."""
     kv_rows = layer.kv_heads * layer.head_dim
     return {
         "head_dim": layer.head_dim,

@@ -85,13 +85,13 @@ def write_encoders(path: Path, name: str, seed: int = 0, kind: str = "F32", chan
 
 
 def is_packed(value: np.ndarray, kind: str) -> bool:
-    """Whether a converter writes a tensor in a format."""
+    """Return True if a converter writes a tensor in a format."""
     elements, _ = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
     return value.ndim > 1 and value.shape[-1] % elements == 0
 
 
 def converted(plain: str, value: np.ndarray, name: str) -> tuple[str, np.ndarray]:
-    """What a tensor is called in a file, and what it is there."""
+    """Return a tensor's name in a file, and its values there."""
     kind = str(MODELS[name].config["model_type"])
     value = value.reshape(1) if value.ndim == 0 else value
     if kind == "gemma3":
@@ -127,7 +127,7 @@ def _known(name: str) -> str:
 
 
 def metadata(name: str, tensors: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """What the converter says of encoders."""
+    """Return the converter's metadata of encoders."""
     config = MODELS[name].config
     vision, kind = config["vision_config"], str(config["model_type"])
     heard = config.get("audio_config")

@@ -325,7 +325,7 @@ def test_one_program_serves_every_position_length_and_token():
 
 
 def test_a_second_embedding_may_know_fewer_tokens():
-    """What it does not know has the entry of token 0, as multimodal placeholders have."""
+    """A token that it does not know has the entry of token 0, as multimodal placeholders have."""
     full = small(SHARED_KV)
     config = full.replace(layers=full.layers[:1], per_layer_input=replace(full.per_layer_input, vocab_size=50))
     params = parameters(config)

@@ -1,4 +1,4 @@
-"""What cannot be an id, a revision, a token or an endpoint is refused before any request."""
+"""An impossible id, revision, token or endpoint is refused before any request."""
 
 from __future__ import annotations
 

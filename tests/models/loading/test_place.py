@@ -152,7 +152,7 @@ def at(params, path):
 
 
 def expected(source, path, dtype):
-    """What the tree holds, by other means: whole arrays in float32, converted at the end."""
+    """Return the content of the tree, by other means: whole arrays in float32, converted at the end."""
     blocks = [source.tensors[part.name].astype(np.float32) for part in naming(CONFIG, path)]
     whole = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
     norms = {"attn_norm", "post_attn_norm", "ffw_norm", "post_ffw_norm", "q_norm", "k_norm", "final_norm"}

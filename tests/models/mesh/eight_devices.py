@@ -77,7 +77,7 @@ def start(script: Path, asked: object, **settings: str) -> dict[str, Any]:
 
 
 def main(counts: Sequence[int], names: Sequence[str], storage: str) -> dict[str, object]:
-    """What is seen of each model on so many devices, beside one."""
+    """Return the results of each model on these numbers of devices, next to those on one."""
     found = {}
     for name in names:
         config = _wider(small(name), WIDER.get(storage, 1))

@@ -255,7 +255,7 @@ print(*sorted({{"orbax", "jax", "flax", "tensorflow"}} & set(sys.modules) - load
 
 @pytest.fixture
 def download(saved, tmp_path, tokenizer_model):
-    """What comes from Kaggle: a tokenizer, and a checkpoint in a folder beside it."""
+    """A download from Kaggle: a tokenizer, and a checkpoint in a folder next to it."""
     shutil.copytree(saved, tmp_path / "gemma3-it")
     (tmp_path / "tokenizer.model").write_bytes(tokenizer_model)
     return tmp_path
