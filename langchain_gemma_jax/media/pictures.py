@@ -45,7 +45,7 @@ def read_picture(data: bytes, most_pixels: int, at: str, lease: Lease | None = N
     if scans * header.width * header.height > MOST_SCANNED:
         raise MediaLimitError(
             at, f"a JPEG of {header.width:,} x {header.height:,} pixels in {scans:,} scans takes too long to decode. "
-            "Save it anew",
+            "Save it again",
             "scans",
         )  # fmt: skip
     try:
@@ -109,7 +109,7 @@ class _WatchedFile(io.BytesIO):
         self._left -= 1
         if self._left < 0:
             raise MediaLimitError(
-                self._at, f"the image has more than {MOST_READS // 1_000},000 pieces. Save it anew", "pieces"
+                self._at, f"the image has more than {MOST_READS // 1_000},000 pieces. Save it again", "pieces"
             )
         return super().read(size)
 

@@ -142,4 +142,4 @@ def test_what_is_read_decides_what_is_said(dialect, count, seeing_folder_of, run
             answers.append(range(len(prompt), len(prompt) + len(ids)))
             messages.append(warm)
     assert seen["turns"] == 3 * (count // 2), seen
-    assert seen["read alike"] >= count // 2, "a first turn has no answer that could be encoded anew"
+    assert seen["read alike"] >= count // 2, "a first turn has no answer that could be encoded again"

@@ -209,7 +209,7 @@ def test_programs_that_are_whole_but_cannot_be_loaded_are_compiled_anew(home, ca
     out, err = home.start(cache, TURNS, "user").communicate()
     found = home.right(json.loads(out))
     assert found["misses"] == 4
-    assert err.count("could not be loaded and is made anew") == len(err.splitlines()) == 4
+    assert err.count("could not be loaded and is made again") == len(err.splitlines()) == 4
     home.serve_warm(cache)
 
 

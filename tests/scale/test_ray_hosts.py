@@ -1,4 +1,4 @@
-"""A group of hosts that Ray starts: its plan, its processes, and that one lost host has all of them begin anew."""
+"""A group of hosts that Ray starts: its plan, its processes, and that one lost host has all of them begin again."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Whoever waits takes up no thread: not of an event loop's, not of the engine's. A load that nobody waits for ends when it
 looks next, which takes a while where it is inside XLA. Whoever comes meanwhile does not have the same model loaded
-beside it: it goes on for them, or ends, and is begun anew.
+beside it: it goes on for them, or ends, and is begun again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled programs: made once a process, kept, found again, and made anew where what was kept is of no use."""
+"""Compiled programs: made once a process, kept, found again, and made again where what was kept is of no use."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_program_that_is_whole_but_cannot_be_loaded_is_made_anew_and_replaced(
     with caplog.at_level(logging.WARNING):
         second.of(EMPTY)()
     assert counts(second) == (0, 1)
-    assert "could not be loaded and is made anew" in caplog.text
+    assert "could not be loaded and is made again" in caplog.text
     assert library_of().make(EMPTY).loaded
 
 
@@ -293,7 +293,7 @@ def test_only_what_came_from_the_disk_is_distrusted(library_of, store, caplog):
     found.make(EMPTY)
     found.make(COPY)
     assert found.distrust(TypeError("what a tenant sent"))
-    assert re.search("1 that came from the disk are compiled anew: TypeError$", caplog.text.rstrip()), "it says why"
+    assert re.search("1 that came from the disk are compiled again: TypeError$", caplog.text.rstrip()), "it says why"
     assert [entry.label for entry in store.entries()] == [" copy_pages"]
     assert not found.make(EMPTY).loaded
     assert library_of().make(EMPTY).loaded

@@ -136,5 +136,5 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
     found = heard()
     assert "could not be kept on the host: TellingError in test_error_names.py" in found
     assert "cannot be kept on this platform: TellingError in test_error_names.py" in found
-    assert "could not be loaded and is made anew: step: TellingError in test_error_names.py" in found
+    assert "could not be loaded and is made again: step: TellingError in test_error_names.py" in found
     assert SECRET not in found
