@@ -125,7 +125,7 @@ def _found(kind: MediaKind, holder: Mapping[str, object], at: str) -> MediaBlock
             return _from_link(kind, link, at)
     if any(holder.get(name) for name in _ELSEWHERE):
         raise MediaAccessError(
-            at, "this is the id of a file on another company's server, which nobody here can read. Give its bytes"
+            at, "this is the id of a file on another company's server, which cannot be read here. Give its bytes"
         )
     raise MediaError(at, f"expected the content as base64, bytes, a link or a path, {_FORMS}; found none")
 

@@ -185,7 +185,7 @@ def _done(function: Callable[[], T], stop: Stop, clock: Clock) -> T:
     except StoppedError as stopped:
         if clock.left == 0.0:
             raise clock.error() from stopped
-        raise ClosedError("This process is ending, or nobody waited for this any more. Ask again.") from stopped
+        raise ClosedError("This process is ending, or no caller waited for this any more. Ask again.") from stopped
 
 
 def _done_apart(function: Callable[[], T], stop: Stop, clock: Clock) -> T:

@@ -93,7 +93,7 @@ class ModelApi:
     def evict(self, served: Served) -> None:
         all_of = self._all_of(served)
         if all_of[0].files is None:
-            raise InputError(f"{served!r} was loaded by somebody else, who can close it after unload().")
+            raise InputError(f"{served!r} was loaded by your program, which can close it after unload().")
         for known in all_of:
             self._owner.call(partial(_leave, known.entry))
 

@@ -26,7 +26,7 @@ _NAMES |= {MODULES, PROMPTS, LENGTH, "chat_template.jinja", "preprocessor_config
 _VOCABULARY = ".model"
 _SUFFIXES = (".safetensors", ".gguf", ".safetensors.index.json", _VOCABULARY)
 _PART = 1 << 22  # bytes that are read at a time
-_AGAIN = "Load the model again when nobody writes to its files."
+_AGAIN = "Load the model again when no program writes to its files."
 
 
 @dataclass(frozen=True)

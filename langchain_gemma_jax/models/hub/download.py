@@ -316,7 +316,7 @@ def _check_arrived(folder: Path, files: Files) -> None:
                 path,
                 f"{size:,} bytes, as the Hub announced",
                 f"{found:,} bytes",
-                "The file was deleted. Download it again; if it stays so, ask whoever runs the endpoint.",
+                "The file was deleted. Download it again; if that does not help, ask the operator of the endpoint.",
             )
 
 
