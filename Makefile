@@ -60,7 +60,7 @@ parity: setup ## compare with the reference libraries, each in an environment of
 real: setup ## test on a real Gemma 3 270M, which a package brings (240 MB), beside transformers
 	scripts/real $(ARGS)
 
-bench: setup ## every benchmark beside its rivals, in one table; BENCH=quick: some six minutes, environments not counted
+bench: setup ## every benchmark beside its rivals, in one table; BENCH=quick: some four minutes, environments not counted
 	$(PY) benchmarks/suite.py --setup $(if $(filter quick full,$(BENCH)),--$(BENCH)) $(ARGS)
 
 bench-forward: setup ## time the forward pass beside the reference libraries

@@ -71,7 +71,7 @@ def main(llm: ChatGemmaJax, questions: list[str]) -> None:
 
 
 def told(message: AnyMessage) -> None:
-    """What is not streamed as text: calls and their results."""
+    """Print the parts that are not streamed as text: calls and their results."""
     if isinstance(message, ToolMessage):
         print(f"  = {message.text}")
     elif isinstance(message, AIMessage):

@@ -1,4 +1,4 @@
-"""What a block of JAX code costs, and which line it is: python examples/guard.py.
+"""The cost of a block of JAX code, and which line it is: python examples/guard.py.
 
 The four badly written agents of examples/failure_modes/ show each guard beside the same agent on ``ChatGemmaJax``.
 """

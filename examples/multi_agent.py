@@ -34,7 +34,7 @@ def add_note(text: str) -> str:
 def main(llm: ChatGemmaJax) -> None:
     """Ask something of each agent, in one conversation."""
     agents = {
-        "traveller": create_agent(llm, [convert], middleware=[RepeatedCallMiddleware()], name="traveller"),
+        "traveler": create_agent(llm, [convert], middleware=[RepeatedCallMiddleware()], name="traveler"),
         "keeper": create_agent(llm, [add_note], middleware=[RepeatedCallMiddleware()], name="keeper"),
     }
     graph = StateGraph(MessagesState)
@@ -58,8 +58,8 @@ def main(llm: ChatGemmaJax) -> None:
 
 
 def who_answers(state: MessagesState) -> str:
-    """Notes are for the keeper, and all else is for the traveller."""
-    return "keeper" if "note" in state["messages"][-1].text else "traveller"
+    """Notes are for the keeper, and all else is for the traveler."""
+    return "keeper" if "note" in state["messages"][-1].text else "traveler"
 
 
 if __name__ == "__main__":

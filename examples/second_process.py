@@ -1,4 +1,4 @@
-"""What one process compiles, the next one finds.
+"""Programs that one process compiles are found by the next one.
 
     python examples/second_process.py
 
@@ -22,7 +22,7 @@ FOLDER = "SECOND_PROCESS_MODEL"  # which the processes are told
 
 
 def ask(folder: Path) -> None:
-    """What each of the processes does."""
+    """Ask a question, in each of the processes."""
     configure(ladders=Ladders(chunks=(16,), capacities=(128,), rows=(1,), draft=0), max_context=128)
     served = engine().serve(tiny_model(folder))
     began = time.perf_counter()

@@ -27,7 +27,7 @@ LAYERS = ["LOCAL_SLIDING", "LOCAL_SLIDING", "GLOBAL"]
 
 
 class Gemma3_Tiny:  # noqa: N801  as the library spells it
-    """What from_gemma reads of a model: the fields of its configuration."""
+    """The fields of a model's configuration that from_gemma reads."""
 
     config = SimpleNamespace(
         num_embed=VOCABULARY,

@@ -7,7 +7,7 @@ from html import escape
 
 WIDTH = 460
 _LEFT, _ROW = 150, 20  # the x coordinate of bars; the height of a line
-_COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5")
+_COLORS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5")
 
 
 def bars(title: str, values: Mapping[str, float], shown: Mapping[str, str] | None = None) -> str:
@@ -27,7 +27,7 @@ def bars(title: str, values: Mapping[str, float], shown: Mapping[str, str] | Non
         parts.append(
             f'<text x="{_LEFT - 6}" y="{top + 14}" text-anchor="end">{_text(name)}</text>'
             f'<rect x="{_LEFT}" y="{top + 3}" width="{length:.1f}" height="{_ROW - 6}" '
-            f'fill="{_COLOURS[number % len(_COLOURS)]}"/>'
+            f'fill="{_COLORS[number % len(_COLORS)]}"/>'
             f'<text x="{_LEFT + length + 5:.1f}" y="{top + 14}">{_text(text)}</text>'
         )
     return _svg(title, _ROW * (len(values) + 1) + 4, parts)
@@ -45,7 +45,7 @@ def moments(title: str, points: Sequence[tuple[float, float]], unit: str = "s") 
         x, tall = 40 + wide * at / last, (height - 50) * took / most
         parts.append(
             f'<line x1="{x:.1f}" y1="{height - 22}" x2="{x:.1f}" y2="{height - 22 - max(tall, 1):.1f}" '
-            f'stroke="{_COLOURS[0]}" stroke-width="2"/>'
+            f'stroke="{_COLORS[0]}" stroke-width="2"/>'
         )
     parts.append(f'<text x="36" y="38" text-anchor="end">{most:.2g} {_text(unit)}</text>')
     parts.append(f'<text x="40" y="{height - 6}">0 s</text>')

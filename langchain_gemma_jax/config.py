@@ -18,7 +18,7 @@ LIBTPU_INIT_ARGS           likewise, for TPUs
 XLA_CLIENT_MEM_FRACTION    JAX's own: its share of a GPU; XLA_PYTHON_CLIENT_MEM_FRACTION is its older name
 MALLOC_TRIM_THRESHOLD_     glibc's, as MALLOC_MMAP_THRESHOLD_ and GLIBC_TUNABLES: one that is set is left alone
 
-NO_COLOR                   a convention: if it is set, the command line prints no colours
+NO_COLOR                   a convention: if it is set, the command line prints no colors
 TERM                       the terminal's kind; "dumb" is one that can only print lines
 
 Libraries below this one have their own: huggingface_hub reads ``HF_TOKEN``, ``HF_HOME`` and
@@ -221,7 +221,7 @@ def native_log_level() -> int:
 
 
 def plain_terminal() -> bool:
-    """Return True if the terminal should get plain lines, without colours or redrawing."""
+    """Return True if the terminal should get plain lines, without colors or redrawing."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") in {"", "dumb"}
 
 

@@ -126,7 +126,7 @@ class RepeatedCallMiddleware(AgentMiddleware[Any, Any, Any]):
         done = _answered_calls(request.messages)
         for message in response.result:
             if isinstance(message, AIMessage) and message.tool_calls:
-                new = [call for call in message.tool_calls if done[_spelt(call)] <= self._allowed]
+                new = [call for call in message.tool_calls if done[_spelled(call)] <= self._allowed]
                 if not new:
                     return False
                 message.tool_calls = new
@@ -141,13 +141,13 @@ def _answered_calls(messages: Sequence[BaseMessage]) -> Counter[str]:
         if isinstance(message, HumanMessage):
             found.clear()
         elif isinstance(message, AIMessage):
-            made |= {call["id"]: _spelt(call) for call in message.tool_calls}
+            made |= {call["id"]: _spelled(call) for call in message.tool_calls}
         elif isinstance(message, ToolMessage) and message.status != "error" and message.tool_call_id in made:
             found[made[message.tool_call_id]] += 1
     return found
 
 
-def _spelt(call: ToolCall) -> str:
+def _spelled(call: ToolCall) -> str:
     return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
 
 

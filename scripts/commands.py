@@ -223,7 +223,7 @@ def serve(command: str, where: str, environment: Mapping[str, str], question: st
 
 
 def answers(where: str, environment: Mapping[str, str]) -> bool:
-    """Whether a server is there, and has its weights."""
+    """Return True if a server is there, and has its weights."""
     if where == SOCKET:
         python, asked = FOLDER / "venv" / "bin" / "python", 'ChatGemmaJax(server="auto", max_tokens=4).invoke("Hello!")'
         program = f"from langchain_gemma_jax import ChatGemmaJax; {asked}"

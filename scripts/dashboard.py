@@ -408,7 +408,7 @@ def place(x: int, y: int, wide: int, high: int) -> dict[str, int]:
 
 
 def variable(name: str, label: str) -> dict[str, object]:
-    """What can be chosen at the top of the dashboard."""
+    """Return a variable that can be chosen at the top of the dashboard."""
     query = f"label_values(gemma_jax_{'requests_total' if name == 'app' else 'engine_up'}, {name})"
     return {
         "name": name,

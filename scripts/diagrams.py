@@ -37,7 +37,7 @@ DEMO = (  # what `make demo` prints before its figures: tests/test_docs.py compa
     "> Thank you!",
     "You are welcome!",
 )
-BLUE, GREEN, GREY, YELLOW, RED = "#c9d7f8", "#c5e8cc", "#e4e4e4", "#fbe3a6", "#f8c9c4"
+BLUE, GREEN, GRAY, YELLOW, RED = "#c9d7f8", "#c5e8cc", "#e4e4e4", "#fbe3a6", "#f8c9c4"
 
 
 class Drawing:
@@ -52,11 +52,11 @@ class Drawing:
         y = 8 + LINE * line + 18
         self.parts.append(f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{escape(text)}</text>')
 
-    def box(self, x: float, line: float, wide: float, text: str, colour: str) -> None:
+    def box(self, x: float, line: float, wide: float, text: str, color: str) -> None:
         """Draw a box with words in it."""
         y = 8 + LINE * line + 2
         self.parts.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{LINE - 4}" rx="3" fill="{colour}" stroke="#666"/>'
+            f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{LINE - 4}" rx="3" fill="{color}" stroke="#666"/>'
         )
         self.words(x + wide / 2, line, text, anchor="middle")
 
@@ -100,7 +100,7 @@ def ladders() -> str:
 
 
 def reuse() -> str:
-    """What two turns of a conversation, and a branch of it, read."""
+    """Draw the tokens that two turns of a conversation, and a branch of it, read."""
     drawing = Drawing("Of a longer prompt only what is new is read", 6)
     drawing.words(
         12, 0, "Each turn sends the whole conversation. Green is on the device already, yellow is read.", bold=True
@@ -119,8 +119,8 @@ def reuse() -> str:
     for line, (name, parts) in enumerate(turns.items(), 1):
         drawing.words(100, line, name, anchor="end")
         x = 112.0
-        for text, wide, colour in parts:
-            drawing.box(x, line, wide, text, colour)
+        for text, wide, color in parts:
+            drawing.box(x, line, wide, text, color)
             x += wide + 3
     drawing.words(
         12, 5, "The answer's own tokens are kept as they were generated. A branch shares the pages of what is common."
@@ -136,14 +136,14 @@ def drafts() -> str:
         12, 0, f"The text repeats itself, so what followed before is guessed: up to {most} tokens.", bold=True
     )
     rows = {
-        "before": [(word, GREY) for word in ('"city":', '"Oslo",', '"days":', "4", "}")],
-        "now": [('"city":', GREY)],
-        "guessed": [('"city":', GREY), ('"Oslo",', GREEN), ('"days":', GREEN), ("4", RED), ("}", RED)],
+        "before": [(word, GRAY) for word in ('"city":', '"Oslo",', '"days":', "4", "}")],
+        "now": [('"city":', GRAY)],
+        "guessed": [('"city":', GRAY), ('"Oslo",', GREEN), ('"days":', GREEN), ("4", RED), ("}", RED)],
     }
     for line, (name, words) in enumerate(rows.items(), 1):
         drawing.words(100, line, name, anchor="end")
-        for place, (word, colour) in enumerate(words):
-            drawing.box(112 + 95 * place, line, 90, word, colour)
+        for place, (word, color) in enumerate(words):
+            drawing.box(112 + 95 * place, line, 90, word, color)
     drawing.words(
         12, 4, "One step scores all of them. Those that would have been picked are kept (green), the others dropped."
     )
@@ -157,9 +157,9 @@ def grammars() -> str:
     x = 12.0
     for text, forced in (('{"city": "', True), ("Oslo", False), ('", "days": ', True), ("4", False), ("}", True)):
         wide = 20 + 9 * len(text)
-        drawing.box(x, 1, wide, text, GREY if forced else BLUE)
+        drawing.box(x, 1, wide, text, GRAY if forced else BLUE)
         x += wide + 3
-    drawing.words(12, 2, "Grey has no alternative, and is appended without asking the model.")
+    drawing.words(12, 2, "Gray has no alternative, and is appended without asking the model.")
     drawing.words(
         12, 3, "Blue is drawn freely and then checked; what is illegal is drawn again among the legal tokens."
     )
@@ -167,33 +167,33 @@ def grammars() -> str:
 
 
 def packed() -> str:
-    """What a matrix takes in each format."""
+    """Draw the bits of a matrix in each format."""
     config = published("gemma-3-4b")
     dense = total_bytes(abstract(config))
     drawing = Drawing("Packed weights", 5)
     drawing.words(12, 0, "Gemma 3 4B: groups of 32 numbers share a scale of 16 bits.", bold=True)
-    for line, (name, bits, colour) in enumerate(
-        (("bfloat16", 16.0, GREY), ("int8", 8 + 16 / 32, BLUE), ("int4", 4 + 16 / 32, GREEN)), 1
+    for line, (name, bits, color) in enumerate(
+        (("bfloat16", 16.0, GRAY), ("int8", 8 + 16 / 32, BLUE), ("int4", 4 + 16 / 32, GREEN)), 1
     ):
         drawing.words(100, line, name, anchor="end")
-        drawing.box(112, line, 32 * bits, f"{bits:g} bits a number", colour)
+        drawing.box(112, line, 32 * bits, f"{bits:g} bits a number", color)
     drawing.words(12, 4, f"All of it in bfloat16 is {dense / 1e9:.1f} GB. With int4 the embedding keeps eight bits.")
     return drawing.svg()
 
 
 def cache() -> str:
-    """What the first process does for a program, and what the second one does."""
+    """Draw the way of a program in the first process, and in the second one."""
     drawing = Drawing("What one process compiled the next one finds", 5)
     drawing.words(12, 0, "A program is named by what it is made of, and kept under its name.", bold=True)
     drawing.words(100, 1, "process 1", anchor="end")
-    for place, (text, colour) in enumerate((("name", GREY), ("trace", RED), ("compile", RED), ("run", BLUE))):
-        drawing.box(112 + 120 * place, 1, 90, text, colour)
+    for place, (text, color) in enumerate((("name", GRAY), ("trace", RED), ("compile", RED), ("run", BLUE))):
+        drawing.box(112 + 120 * place, 1, 90, text, color)
         if place:
             drawing.arrow(112 + 120 * place - 28, 1, 112 + 120 * place - 2)
     drawing.words(560, 2, "kept, with its SHA-256", anchor="middle")
     drawing.words(100, 3, "process 2", anchor="end")
-    for place, (text, colour) in enumerate((("name", GREY), ("read, check", GREEN), ("run", BLUE))):
-        drawing.box(112 + 120 * place, 3, 90, text, colour)
+    for place, (text, color) in enumerate((("name", GRAY), ("read, check", GREEN), ("run", BLUE))):
+        drawing.box(112 + 120 * place, 3, 90, text, color)
         if place:
             drawing.arrow(112 + 120 * place - 28, 3, 112 + 120 * place - 2)
     drawing.words(12, 4, "The second process neither traces nor compiles. A damaged file is deleted, and made again.")
@@ -213,8 +213,8 @@ def memory() -> str:
         drawing.words(100, line, name, anchor="end")
         drawing.box(112, line, 420, "", "#fff")
         x = 112.0
-        for text, wide, colour in parts:
-            drawing.box(x, line, wide, text, colour)
+        for text, wide, color in parts:
+            drawing.box(x, line, wide, text, color)
             x += wide
         if line > 1:
             drawing.words(545, line, "the other one goes")
@@ -262,12 +262,12 @@ def rivals() -> str:
 
 
 def terminal() -> str:
-    """What the demo prints, as a terminal shows it."""
+    """Draw the output of the demo, as a terminal shows it."""
     high = 20 * (len(DEMO) + 1) + 24
     lines = [f'<rect width="{WIDTH}" height="{high}" rx="6" fill="#1e1e2e"/>']
     for number, line in enumerate(("$ make demo", *DEMO)):
-        colour = {"$": "#a6e3a1", ">": "#89b4fa", " ": "#f9e2af", "(": "#7f849c"}.get(line[0], "#cdd6f4")
-        lines.append(f'<text x="14" y="{30 + 20 * number}" fill="{colour}" xml:space="preserve">{escape(line)}</text>')
+        color = {"$": "#a6e3a1", ">": "#89b4fa", " ": "#f9e2af", "(": "#7f849c"}.get(line[0], "#cdd6f4")
+        lines.append(f'<text x="14" y="{30 + 20 * number}" fill="{color}" xml:space="preserve">{escape(line)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high}" font-family="monospace" '
         'font-size="12" role="img"><title>make demo</title>\n' + "\n".join(lines) + "\n</svg>\n"

@@ -3,7 +3,9 @@
 The release has the wheels and the source distribution of ``scripts/build``, a bill of materials, the benchmark report,
 the notes of CHANGELOG.md and the checksums of all of them. Then each Python gets an empty environment with the wheel,
 where ``gemma-jax`` has to answer and an agent has to call a tool. The source distribution is installed once, with the
-versions of the container image. What could not be built or tried is said, and is in the notes.
+versions of the container image. The notes end with what could not be built or tried.
+
+All of it is made in ``build/release``. ``dist`` is replaced at the end, so a release that failed leaves it as it was.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from pathlib import Path
 
 import langchain_gemma_jax
 from langchain_gemma_jax.config import KERNEL_VARIANTS
-from langchain_gemma_jax.kernels.build import TARGETS
+from langchain_gemma_jax.kernels.build import NOTE, TARGETS
+from langchain_gemma_jax.models.configuration.embedded import EMBEDDED
 
 ROOT = Path(__file__).parents[1]
 DIST, WORK, TOOLS = ROOT / "dist", ROOT / "build" / "release", ROOT / ".envs" / "release"
+MADE = WORK / "dist"
 NAME = "langchain_gemma_jax"
 NOTES, SUMS = "RELEASE-NOTES.md", "SHA256SUMS"
 NEEDS = ("pip>=25", "cyclonedx-bom>=7.5,<8")
@@ -121,13 +125,63 @@ def refuse_changes(root: Path) -> None:
         )
 
 
+def refuse_other_tag(root: Path, version: str) -> None:
+    """Make sure that the version is not the one of an earlier commit.
+
+    Raises:
+        ReleaseError: it is.
+    """
+    commit = _output(["git", "rev-parse", "HEAD"], cwd=root).strip()
+    tagged = _output(
+        ["git", "for-each-ref", "--format=%(objectname) %(*objectname)", f"refs/tags/v{version}"], cwd=root
+    )
+    if tagged and commit not in tagged.split():
+        raise ReleaseError(
+            f"expected a version that was not released, found the tag v{version} at {tagged.split()[-1]}. Set the next"
+            " one in langchain_gemma_jax/__init__.py, or check that tag out."
+        )
+
+
+def target_here(targets: Sequence[str]) -> str:
+    """Return the target for this machine, whose wheel is tried and whose installation is in the bill of materials.
+
+    Raises:
+        ReleaseError: there is none, or its wheel was not asked for.
+    """
+    machine = (platform.machine(), sys.platform)
+    for name, target in TARGETS.items():
+        if (target.machine, target.system) == machine and name in (targets or TARGETS):
+            return name
+    raise ReleaseError(
+        f"expected the wheel for this machine ({', '.join(machine)}) among those to build, found"
+        f" {', '.join(targets or TARGETS)}. A release needs one wheel that can be tried: ask for it too, or use"
+        " another machine."
+    )
+
+
+def pythons_here() -> dict[str, str]:
+    """Return the interpreters to try the release with, by their versions.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    found = {each: python for each in PYTHONS if (python := python_of(each))}
+    if not found:
+        raise ReleaseError(f"expected a Python to try the release with, one of {', '.join(PYTHONS)}, found none.")
+    return found
+
+
 def python_of(version: str) -> str | None:
-    """Return an interpreter of this version that runs: from PATH, where a name may be a stub, or one of pyenv's."""
+    """Return an interpreter of this version that runs: from PATH, where a name may be a stub, or one of pyenv's.
+
+    Special builds, for which there is no jaxlib, have a letter behind their version, and do not count.
+    """
     home = pwd.getpwuid(os.getuid()).pw_dir  # HOME may be another folder, as in tests
     pyenv = Path(os.environ.get("PYENV_ROOT", f"{home}/.pyenv")) / "versions"
     candidates = [shutil.which(f"python{version}"), *map(str, sorted(pyenv.glob(f"{version}*/bin/python{version}")))]
     for candidate in filter(None, candidates):
-        if subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
+        check = [candidate, "-c", "import sys, venv; sys.exit(bool(sys.abiflags))"]
+        if subprocess.run(check, check=False, capture_output=True).returncode == 0:
             return candidate
     return None
 
@@ -135,19 +189,48 @@ def python_of(version: str) -> str | None:
 # What is in it.
 
 
-def wheel_for(machine: str, system: str, files: Iterable[Path]) -> Path | None:
-    """Return the wheel that runs on such a machine, if there is one."""
-    tags = {target.wheel for target in TARGETS.values() if (target.machine, target.system) == (machine, system)}
-    return next((path for path in files if path.suffix == ".whl" and any(tag in path.name for tag in tags)), None)
+def wheel_for(target: str, files: Iterable[Path]) -> Path:
+    """Return the wheel of a target."""
+    return next(path for path in files if path.suffix == ".whl" and TARGETS[target].wheel in path.name)
 
 
 def bill_of_materials(python: Path, version: str, into: Path) -> None:
-    """Write which distributions an environment has, with their versions and licenses, in CycloneDX's format."""
-    described = (ROOT / "pyproject.toml").read_text().replace('dynamic = ["version"]', f'version = "{version}"')
-    project = WORK / "pyproject.toml"
-    project.write_text(described)
-    options = ["--pyproject", project, "--mc-type", "library", "--output-reproducible", "--of", "JSON", "-o", into]
-    _output([_in(TOOLS, "cyclonedx-py"), "environment", *map(str, options), str(python)])
+    """Write what an installation has, with versions and licenses, in CycloneDX's format.
+
+    The distributions are those of the environment. Its tool does not see what is inside the wheel: that is added.
+    """
+    options = ["--pyproject", ROOT / "pyproject.toml", "--mc-type", "library", "--output-reproducible", "--of", "JSON"]
+    _output([_in(TOOLS, "cyclonedx-py"), "environment", *map(str, options), "-o", str(into), str(python)])
+    bill = json.loads(into.read_text(encoding="utf-8"))
+    (note,) = python.parents[1].glob(f"lib/python*/site-packages/{NAME}/kernels/lib/{NOTE}")
+    whole = bill["metadata"]["component"]
+    whole |= {
+        "version": version,
+        "purl": f"pkg:pypi/{whole['name']}@{version}",
+        "components": inside(version, json.loads(note.read_text(encoding="utf-8"))["compiler"]),
+    }
+    into.write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
+
+
+def inside(version: str, compiler: str) -> list[dict[str, object]]:
+    """Return the components of the wheel itself: the embedded models, and the C++ library in its kernels."""
+    models: list[dict[str, object]] = [
+        {
+            "type": "machine-learning-model",
+            "name": name,
+            "version": version,
+            "licenses": [{"license": {"id": "Apache-2.0"}}],
+        }
+        for name in EMBEDDED
+    ]
+    library: dict[str, object] = {
+        "type": "library",
+        "name": "libc++",
+        "version": compiler,
+        "description": "the C++ library that the compiler of this version links into the kernels",
+        "licenses": [{"expression": "Apache-2.0 WITH LLVM-exception"}],
+    }
+    return [*models, library]
 
 
 def sums(files: Iterable[Path]) -> str:
@@ -163,9 +246,9 @@ def environment_with(python: str, what: Sequence[str], folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     # Without pip of its own, which would be in the bill of materials.
     _output([python, "-m", "venv", "--without-pip", str(folder)])
-    inside = Path(_in(folder, "python"))
-    install(inside, what)
-    return inside
+    made = Path(_in(folder, "python"))
+    install(made, what)
+    return made
 
 
 def install(python: Path, what: Sequence[str]) -> None:
@@ -193,7 +276,13 @@ def calls_a_tool(python: Path) -> str:
     Raises:
         ReleaseError: it did not.
     """
-    said = json.loads(_tried(python, [str(python), "-c", AGENT]))
+    printed = _tried(python, [str(python), "-c", AGENT])
+    try:
+        said = json.loads(printed)
+    except ValueError:
+        raise ReleaseError(
+            f"expected one line of JSON of an agent in {python.parents[1]}, found {printed!r}."
+        ) from None
     if said["calls"] != [["convert", {"miles": 12}]] or said["results"] != ["19.3 km"] or not said["answer"]:
         raise ReleaseError(f"expected an agent in {python.parents[1]} to convert 12 miles and to answer, found {said}.")
     if said["kernels"] not in KERNEL_VARIANTS:
@@ -211,12 +300,12 @@ def try_wheel(pythons: Mapping[str, str], wheel: Path, version: str) -> list[Tri
     """
     trials = []
     for number, python in pythons.items():
-        inside = environment_with(python, [str(wheel)], WORK / number)
-        answers(inside, version)  # before the extra is there
+        installed = environment_with(python, [str(wheel)], WORK / number)
+        answers(installed, version)  # before the extra is there
         if number == max(pythons, key=PYTHONS.index):
-            bill_of_materials(inside, version, DIST / f"{NAME}-{version}.cdx.json")
-        install(inside, [f"{NAME}[agents]=={version}"])
-        trials.append(_said(Trial(wheel.name, calls_a_tool(inside))))
+            bill_of_materials(installed, version, MADE / f"{NAME}-{version}.cdx.json")
+        install(installed, [f"{NAME}[agents]=={version}"])
+        trials.append(_said(Trial(wheel.name, calls_a_tool(installed))))
     return trials
 
 
@@ -228,10 +317,10 @@ def try_source(pythons: Mapping[str, str], source: Path, version: str) -> Trial:
     """
     number, extras = image()
     pins = ["--constraint", str(ROOT / "deploy" / "constraints.txt")]
-    inside = environment_with(pythons[number], [*pins, f"{NAME}[{extras}] @ {source.as_uri()}"], WORK / "source")
-    answers(inside, version)
-    install(inside, [*pins, f"{NAME}[agents]=={version}"])
-    return _said(Trial(source.name, calls_a_tool(inside)))
+    installed = environment_with(pythons[number], [*pins, f"{NAME}[{extras}] @ {source.as_uri()}"], WORK / "source")
+    answers(installed, version)
+    install(installed, [*pins, f"{NAME}[agents]=={version}"])
+    return _said(Trial(source.name, calls_a_tool(installed)))
 
 
 def image() -> tuple[str, str]:
@@ -241,6 +330,12 @@ def image() -> tuple[str, str]:
     if version is None:
         raise ReleaseError(f"expected a version of Python in deploy/Containerfile, found {arguments['PYTHON']}.")
     return version[1], arguments["EXTRAS"]
+
+
+def commit_of(root: Path) -> str:
+    """Return the commit of a checkout, and whether there are changes to it."""
+    changed = ", with changes that are not committed" if _output(["git", "status", "--porcelain"], cwd=root) else ""
+    return _output(["git", "rev-parse", "HEAD"], cwd=root).strip() + changed
 
 
 def ending(commit: str, files: Iterable[Path], trials: Sequence[Trial], missing: Sequence[str]) -> str:
@@ -254,13 +349,15 @@ def ending(commit: str, files: Iterable[Path], trials: Sequence[Trial], missing:
     )
 
 
-def untried(pythons: Iterable[str], wheels: Iterable[Path], tried: Path | None) -> list[str]:
+def untried(pythons: Iterable[str], wheels: Sequence[Path], tried: Path) -> list[str]:
     """Return a line for all that was not built or did not run here, with the reason."""
+    left_out = [name for name, each in TARGETS.items() if not any(each.wheel in path.name for path in wheels)]
     absent = [each for each in PYTHONS if each not in pythons]
     source = f" (the source distribution is tried on {image()[0]})" if image()[0] in absent else ""
     return [
         *(f"Python {each}: there is none on PATH, and pyenv has none{source}" for each in absent),
         *(f"`{path.name}`: it is for another kind of machine" for path in sorted(wheels) if path != tried),
+        *(f"{each}: its wheel was not asked for" for each in left_out),
         "Linux with musl, macOS on Intel and Windows: no wheel is built for them",
         "the container image: no image is built; the source distribution is tried with its Python packages",
     ]
@@ -272,55 +369,82 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"the wheels to build: {', '.join(TARGETS)}; by default all of them")
     parser.add_argument("--dirty", action="store_true", help="also with changes that are not committed: to try it out")
     asked = parser.parse_args()
+    if unknown := sorted(set(asked.targets) - set(TARGETS)):
+        parser.error(f"expected targets among {', '.join(TARGETS)}, found {', '.join(unknown)}")
     version = langchain_gemma_jax.__version__
     try:
         text = notes_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
         report = report_of(ROOT, version)
+        here, pythons = target_here(asked.targets), pythons_here()
         if not asked.dirty:
             refuse_changes(ROOT)
-        make(version, text, report, asked.targets)
+            refuse_other_tag(ROOT, version)
+        shutil.rmtree(WORK, ignore_errors=True)
+        WORK.mkdir(parents=True)
+        set_up_tools()
+        build(version, report, asked.targets)
+        try_and_describe(version, text, here, pythons)
+        publish(MADE, DIST)
     except ReleaseError as error:
         print(f"make release: {error}", file=sys.stderr)
         return 1
+    _say(f"{version} is in {DIST.relative_to(ROOT)}: {len(list(DIST.iterdir()))} files")
     return 0
 
 
-def make(version: str, notes: str, report: Path, targets: Sequence[str]) -> None:
-    """Build the release, try it, and write what it is.
+def build(version: str, report: Path, targets: Sequence[str]) -> None:
+    """Build the wheels and the source distribution, and pack the benchmark report.
 
     Raises:
         ReleaseError: a step failed.
     """
-    commit = _output(["git", "rev-parse", "HEAD"]).strip()
     _say("building the wheels and the source distribution")
-    _output([str(ROOT / "scripts" / "build"), *targets])
-    wheels = sorted(DIST.glob("*.whl"))
-    (source,) = DIST.glob("*.tar.gz")
-    benchmarks = DIST / f"benchmarks-{version}.tar.gz"
-    _output(["git", "archive", "--format=tar.gz", f"--output={benchmarks}", "HEAD", str(report.relative_to(ROOT))])
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
-    if not Path(_in(TOOLS, "cyclonedx-py")).exists():
-        _say(f"setting up {TOOLS.relative_to(ROOT)} (about 60 MB)")
-        _output([sys.executable, "-m", "venv", "--clear", str(TOOLS)])
-        _output([_in(TOOLS, "python"), "-m", "pip", "install", *QUIET, *NEEDS])
-    wheel = wheel_for(platform.machine(), sys.platform, wheels)
-    pythons = {each: python for each in PYTHONS if (python := python_of(each))}
-    trials = try_wheel(pythons, wheel, version) if wheel else []
-    trials += [try_source(pythons, source, version)] if image()[0] in pythons else []
-    if not trials:
-        raise ReleaseError(f"expected a Python to try the release with, one of {', '.join(PYTHONS)}, found none.")
+    _output([str(ROOT / "scripts" / "build"), "--into", str(MADE), *targets])
+    benchmarks, folder = MADE / f"benchmarks-{version}.tar.gz", str(report.relative_to(ROOT))
+    _output(["git", "archive", "--format=tar.gz", f"--output={benchmarks}", "HEAD", folder])
+
+
+def try_and_describe(version: str, notes: str, here: str, pythons: Mapping[str, str]) -> None:
+    """Install what was built, and write the bill of materials, the notes and the checksums.
+
+    Raises:
+        ReleaseError: a step failed.
+    """
+    wheels = sorted(MADE.glob("*.whl"))
+    (source,) = MADE.glob(f"{NAME}-*.tar.gz")
+    wheel = wheel_for(here, wheels)
+    trials = try_wheel(pythons, wheel, version)
+    if image()[0] in pythons:
+        trials.append(try_source(pythons, source, version))
     missing = untried(pythons, wheels, wheel)
-    written = DIST / NOTES
-    files = [path for path in DIST.iterdir() if path.name not in {NOTES, SUMS}]
-    written.write_text(
-        f"# {NAME.replace('_', '-')} {version}\n\n{notes}\n\n{ending(commit, files, trials, missing)}",
-        encoding="utf-8",
-    )
-    (DIST / SUMS).write_text(sums([*files, written]), encoding="utf-8")
     for each in missing:
         _say(f"not tried: {each}")
-    _say(f"{version} is in dist: {len(files) + 2} files")
+    end = ending(commit_of(ROOT), MADE.iterdir(), trials, missing)
+    title = f"# {NAME.replace('_', '-')} {version}"
+    (MADE / NOTES).write_text(f"{title}\n\n{notes}\n\n{end}", encoding="utf-8")
+    (MADE / SUMS).write_text(sums(list(MADE.iterdir())), encoding="utf-8")
+
+
+def set_up_tools() -> None:
+    """Make the environment of the tools, if there is none with these versions.
+
+    Raises:
+        ReleaseError: it cannot be made, as without a network.
+    """
+    installed = TOOLS / ".installed"
+    if installed.is_file() and installed.read_text(encoding="utf-8") == "\n".join(NEEDS):
+        return
+    _say(f"setting up {TOOLS.relative_to(ROOT)} (about 60 MB)")
+    _output([sys.executable, "-m", "venv", "--clear", str(TOOLS)])
+    _output([_in(TOOLS, "python"), "-m", "pip", "install", *QUIET, *NEEDS])
+    installed.write_text("\n".join(NEEDS), encoding="utf-8")
+
+
+def publish(made: Path, into: Path) -> None:
+    """Put a whole release where the last one was."""
+    shutil.rmtree(into, ignore_errors=True)
+    made.rename(into)
+    shutil.rmtree(made.parent)  # the environments, with which it was tried
 
 
 def _said(trial: Trial) -> Trial:
@@ -348,9 +472,12 @@ def _output(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd
     """Run a command and give what it printed.
 
     Raises:
-        ReleaseError: it failed.
+        ReleaseError: it failed, or is not there.
     """
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ReleaseError(f"`{' '.join(command)}` cannot be run: {error}") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()[-2000:]
         raise ReleaseError(f"`{' '.join(command)}` ended with {done.returncode}: {said}")

@@ -12,6 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BRITISH = (
+    r"(?:quanti|utili|optimi|seriali|normali|recogni|organi|stabili|penali|summari|initiali|generali|tokeni|reali|minimi)"
+    r"s(?:e|ing|ation)|colour|behaviour|neighbour|favour|honour|catalogue|licence|defence|judgement|labelled(?!by)|centre"
+    r"|traveller|analyse|learnt|spelt|grey"
+)
+"""Parts of words in British spelling, in prose and in names. The package is in American spelling."""
 INSTEAD = {
     r"so many": "a number, or 'that many'",
     r"whoever|whosoever": "the person: the user, the caller, the client",
@@ -29,7 +35,7 @@ INSTEAD = {
     r"unasked": "'without a request'",
     r"by itself alone|alone knows": "'only'",
     r"lies? in the (?:folder|memory)": "'is in'",
-    r"licences?|quantis\w+|colour|behaviour|catalogue": "American spelling",
+    rf"\w*(?:{BRITISH})\w*": "American spelling",
     r"failure mode \d": "the symptom",
 }
 """Words that are refused, and what an engineer writes instead."""

@@ -1,4 +1,4 @@
-"""What holds for every test: strict JAX, an empty home, no network but this machine's own."""
+"""The rules for every test: strict JAX, an empty home, no network but this machine's own."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _empty_home(monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def _old_objects_aside():
-    """What earlier modules left, mostly traces of programs, stays: looking at it took each collection a second."""
+    """Keep what earlier modules left, mostly traces of programs: looking at it took each collection a second."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""What work costs, counted rather than timed: the same on every machine, whatever else it does."""
+"""The cost of work, counted rather than timed: the same on every machine, whatever else it does."""
 
 from __future__ import annotations
 

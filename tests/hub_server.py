@@ -51,7 +51,7 @@ class Seen:
 
 @dataclass
 class Fault:
-    """What happens to requests whose ``"METHOD /path"`` holds ``where``."""
+    """A fault of requests whose ``"METHOD /path"`` holds ``where``."""
 
     where: str
     times: int  # how often it still happens

@@ -1,4 +1,4 @@
-"""What an event loop's thread does in each of its turns: a loop is free where no turn is long.
+"""The work of an event loop's thread in each of its turns: a loop is free where no turn is long.
 
 Lines of Python are counted, and files noted whose functions ran there, so the machine and what else it does are all
 one. What blocks without running Python is what ``blockbuster`` watches for.

@@ -17,7 +17,7 @@ GOLDENS = Path(__file__).with_name("goldens")
 
 @cache
 def golden(name: str) -> dict[str, np.ndarray]:
-    """What ``goldens/make_media.py`` wrote of a model."""
+    """Return the numbers that ``goldens/make_media.py`` wrote of a model."""
     with np.load(GOLDENS / f"{name}.npz") as found:
         return {key: found[key] for key in found.files}
 

@@ -1,4 +1,4 @@
-"""What a process has from the one that it was forked from. Forks themselves: tests/engine/api/test_process.py."""
+"""The state that a process has from the one that it was forked from. Forks: tests/engine/api/test_process.py."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def value(rng: random.Random, depth: int = 0) -> object:
 
 
 def said(read, data: bytes) -> object:
-    """What a text says, or that it says nothing. Halves of characters that meet are one, however they were written."""
+    """Return the value of a text, or that it has none. Halves of characters that meet are one, however written."""
     try:
         return json.loads(json.dumps(read(data)))
     except (ValueError, RecursionError):

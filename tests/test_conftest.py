@@ -1,4 +1,4 @@
-"""What conftest.py promises to every test: strict JAX, an empty home, no other machine."""
+"""The promises of conftest.py to every test: strict JAX, an empty home, no other machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in deploy/ is what Kubernetes and its extensions take, and what the package does.
+"""The files in deploy/ are what Kubernetes and its extensions take, and what the package does.
 
 Kubernetes' own objects are held to its schemas, those of KEDA and of Prometheus' operator to models of their CRDs, and
 Ray's application to Ray's schema, where packages that have them are installed: kubernetes-validate,

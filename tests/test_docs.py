@@ -138,7 +138,7 @@ def test_the_readme_begins_with_how_to_run_and_test():
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory):
-    """What runs the examples. What one compiles the next one finds: some of their models are the same."""
+    """Return a runner of the examples, which share compiled programs: some of their models are the same."""
     place = tmp_path_factory.getbasetemp()
     shared = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place  # whichever process runs which example
     # What an example compiles is small; that it runs is what is tested, and not how fast.

@@ -95,7 +95,7 @@ def modules() -> list[str]:
 
 
 def does_something(source: str) -> bool:
-    """Whether there is a function in a module."""
+    """Return True if there is a function in a module."""
     return any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) for node in ast.walk(ast.parse(source))
     )
@@ -144,7 +144,7 @@ def last(module: str) -> str:
 
 
 def wrong(found: list[str], known: Mapping[str, list[set[str]]], table: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What is wrong with the table."""
+    """Return the mistakes in the table."""
     problems = []
     for end, (where, why) in table.items():
         meant = [module for module in found if ends_with(module, end)]

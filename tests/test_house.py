@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.words import BRITISH
+
 PACKAGE = Path(__file__).parents[1] / "langchain_gemma_jax"
 
 # From the top of the house to its ground. A module imports from its own room and from the rooms below it. A module's
@@ -89,7 +91,7 @@ ROOMS = [
     "models.adapters",
     "models.hub",
     "models.gguf",
-    "models.checkpoint.quantised",
+    "models.checkpoint.quantized",
     "models.mapped",
     "models.packed",
     "models.vision",
@@ -245,7 +247,7 @@ def target_module(imported: str) -> str | None:
 
 
 def climbs(module: str, source: str) -> list[str]:
-    """What a module imports from rooms above its own."""
+    """The imports of a module from rooms above its own."""
     own = room(module)
     found = set()
     for imported in imports(source):
@@ -258,7 +260,7 @@ def climbs(module: str, source: str) -> list[str]:
 
 
 def strangers(module: str, source: str) -> list[str]:
-    """What a module imports that is private to another: a file, or a name, that begins with an underscore."""
+    """The imports of a module that are private to another: a file, or a name, that begins with an underscore."""
     found = []
     for imported in imports(source):
         if (name := below(imported)) is None:
@@ -385,6 +387,11 @@ def riddles(source: str) -> list[str]:
 def questions(source: str) -> list[str]:
     """The summaries of a module that open like a question."""
     return [summary for summary in summaries(source) if QUESTION.match(summary)]
+
+
+def british(source: str) -> list[str]:
+    """The words of a file that are in British spelling: in names, messages and comments."""
+    return re.findall(rf"\w*(?:{BRITISH})\w*", source, re.IGNORECASE)
 
 
 def twice_named(sources: dict[str, str]) -> dict[str, list[str]]:
@@ -514,6 +521,10 @@ def test_few_docstrings_open_like_a_question():
     count, total = sum(map(len, found.values())), sum(len(summaries(source)) for source in modules().values())
     assert total > 3000
     assert count <= MOST_QUESTIONS * total, f"{count} of {total} do, begin them with a verb or a noun: {found}"
+
+
+def test_names_and_messages_are_in_american_spelling():
+    assert {name: bad for name, source in modules().items() if (bad := british(source))} == {}
 
 
 # And the rules themselves, shown something bad.
@@ -687,6 +698,11 @@ def test_questions_are_seen():
     ):
         assert questions(f'"""{summary}\n\nWhat it does."""') == [], summary
     assert questions('def f():\n    print("What is it?")\n    return "How"\n# Why is a comment.') == []
+
+
+def test_british_spelling_is_seen_in_names_and_in_prose():
+    assert british("_is_quantised(x)  # Colours, UNQUANTISED") == ["_is_quantised", "Colours", "UNQUANTISED"]
+    assert british("organism, optimistic, a specialist, aria-labelledby, quantized, color") == []
 
 
 @pytest.mark.parametrize("source", ["os.environ['X']", "os.getenv('X')", "from os import environ"])

@@ -1,4 +1,4 @@
-"""What is installed: the wheel, its requirements, and the script that sets up a checkout."""
+"""The installation: the wheel, its requirements, and the script that sets up a checkout."""
 
 from __future__ import annotations
 

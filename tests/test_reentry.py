@@ -11,7 +11,7 @@ from langchain_gemma_jax.reentry import Inside, from_the_engine
 
 
 def in_a_thread(work):
-    """What it gave, or raised, in a thread of its own."""
+    """Do some work in a thread of its own, and return its result or its error."""
     given = []
 
     def run():

@@ -19,7 +19,19 @@ import pytest
 
 import langchain_gemma_jax
 from scripts import release
-from scripts.release import DIST, NOTES, SUMS, ReleaseError, notes_of, python_of, report_of, untried, wheel_for
+from scripts.release import (
+    DIST,
+    NOTES,
+    SUMS,
+    TARGETS,
+    ReleaseError,
+    notes_of,
+    python_of,
+    report_of,
+    target_here,
+    untried,
+    wheel_for,
+)
 from tests.test_words import refused
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +72,7 @@ def test_this_release_has_notes_in_plain_words_and_a_report():
     assert report_of(ROOT, VERSION).name == VERSION
 
 
-def test_a_release_without_a_report_or_with_changes_is_refused(tmp_path):
+def test_a_release_without_a_report_or_with_changes_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ReleaseError, match=r"make bench ARGS=\"--report 9\.9\.9\""):
         report_of(tmp_path, "9.9.9")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
@@ -72,26 +84,73 @@ def test_a_release_without_a_report_or_with_changes_is_refused(tmp_path):
     (tmp_path / "new").write_text("1")
     with pytest.raises(ReleaseError, match="found 2 files that are not committed: kept, new"):
         release.refuse_changes(tmp_path)
+    assert release.commit_of(tmp_path).endswith(", with changes that are not committed")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ReleaseError, match="`git status --porcelain` cannot be run"):
+        release.refuse_changes(tmp_path)
 
 
-def test_nothing_is_built_before_all_that_it_needs_is_there(monkeypatch, capsys):
-    made = []
-    monkeypatch.setattr(release, "make", lambda *given: made.append(given))
+@pytest.mark.parametrize("annotated", [(), ("-a", "-m", "a release")])
+def test_a_version_is_released_once(tmp_path, annotated):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "1"], ["tag", *annotated, "v1.2.0"]):
+        subprocess.run([*git, *command], check=True)
+    release.refuse_other_tag(tmp_path, "1.2.0")  # the tag of this very commit
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "2"], check=True)
+    release.refuse_other_tag(tmp_path, "1.2.1")
+    with pytest.raises(ReleaseError, match=r"found the tag v1\.2\.0 at [0-9a-f]{40}\. Set the next one"):
+        release.refuse_other_tag(tmp_path, "1.2.0")
+
+
+@pytest.fixture
+def folders(monkeypatch, tmp_path):
+    """Folders of a test instead of the checkout's, with an earlier release, and nothing that is run."""
+    for name, folder in {"ROOT": tmp_path, "DIST": tmp_path / "dist", "WORK": tmp_path / "work"}.items():
+        monkeypatch.setattr(release, name, folder)
+    monkeypatch.setattr(release, "MADE", tmp_path / "work" / "dist")
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "earlier").touch()
+    (tmp_path / "CHANGELOG.md").write_text((ROOT / "CHANGELOG.md").read_text())
+    monkeypatch.setattr(release, "report_of", lambda root, version: root / version)
+    monkeypatch.setattr(release, "set_up_tools", lambda: None)
+    monkeypatch.setattr(release, "target_here", lambda targets: [*targets, "linux-x86_64"][0])
+    return tmp_path
+
+
+def test_nothing_is_built_before_all_that_it_needs_is_there(monkeypatch, capsys, folders):
+    monkeypatch.setattr(release, "build", lambda *_: pytest.fail("built"))
     monkeypatch.setattr(release, "_output", lambda *_, **__: " M changed.py\n")
     monkeypatch.setattr(sys, "argv", ["release.py"])
     assert release.main() == 1
     assert "not committed: changed.py" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty", "linux-x86_64"])
-    assert release.main() == 0
-    ((version, notes, report, targets),) = made
-    assert (version, report.name, targets) == (VERSION, VERSION, ["linux-x86_64"])
-    assert notes.startswith(notes_of((ROOT / "CHANGELOG.md").read_text(), VERSION))
-    for name, error in (("notes_of", "no notes"), ("report_of", "no report")):
+    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty"])
+    for name in ("notes_of", "report_of", "target_here", "pythons_here", "set_up_tools"):
         with monkeypatch.context() as patch:
-            patch.setattr(release, name, refuse(error))
+            patch.setattr(release, name, refuse(f"no {name}"))
             assert release.main() == 1
-            assert f"make release: {error}" in capsys.readouterr().err
-    assert len(made) == 1
+            assert f"make release: no {name}" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty", "linux-x86_65"])
+    with pytest.raises(SystemExit):
+        release.main()
+    assert "found linux-x86_65" in capsys.readouterr().err
+
+
+def test_a_release_that_fails_leaves_the_last_one_as_it_was(monkeypatch, folders):
+    def built(version, report, targets):
+        assert (version, report.name, targets) == (VERSION, VERSION, ["linux-x86_64"])
+        release.MADE.mkdir()
+        (release.MADE / "new").touch()
+
+    monkeypatch.setattr(sys, "argv", ["release.py", "--dirty", "linux-x86_64"])
+    monkeypatch.setattr(release, "build", built)
+    monkeypatch.setattr(release, "pythons_here", dict)
+    monkeypatch.setattr(release, "try_and_describe", refuse("it does not answer"))
+    assert release.main() == 1
+    assert [path.name for path in release.DIST.iterdir()] == ["earlier"]
+    monkeypatch.setattr(release, "try_and_describe", lambda *_: None)
+    assert release.main() == 0
+    assert [path.name for path in release.DIST.iterdir()] == ["new"]
+    assert not release.WORK.exists(), "nor do the environments stay"
 
 
 def refuse(error: str) -> Callable[..., None]:
@@ -103,16 +162,48 @@ def refuse(error: str) -> Callable[..., None]:
 
 def test_what_could_not_be_tried_is_in_the_notes():
     wheels = [Path(f"p-1-py3-none-{tag}.whl") for tag in ("macosx_11_0_arm64", "manylinux_2_17_x86_64")]
-    assert wheel_for("x86_64", "linux", wheels) == wheels[1]
-    assert wheel_for("aarch64", "linux", wheels) is None
+    assert wheel_for("linux-x86_64", wheels) == wheels[1]
     lines = untried(["3.11", "3.12"], wheels, wheels[1])
     assert lines[0].startswith("Python 3.13: there is none")
     assert "source distribution" in lines[0], "the image's Python is the missing one"
     assert lines[1] == "`p-1-py3-none-macosx_11_0_arm64.whl`: it is for another kind of machine"
+    assert lines[2] == "linux-aarch64: its wheel was not asked for"
     assert not [line for line in lines if "x86_64" in line]
     text = release.ending("abc", wheels, [release.Trial("p.whl", "Python 3.11")], lines)
     assert all(f"* {line}\n" in text for line in lines)
     assert "* `p.whl`: Python 3.11\n" in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_of_the_wheels_is_for_this_machine(target, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: TARGETS[target].machine)
+    monkeypatch.setattr(sys, "platform", TARGETS[target].system)
+    assert target_here([]) == target_here([*TARGETS]) == target
+    with pytest.raises(ReleaseError, match=r"expected the wheel for this machine .* ask for it too"):
+        target_here([name for name in TARGETS if name != target])
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(ReleaseError, match=r"this machine \(riscv64, "):
+        target_here([])
+
+
+def test_pythons_that_do_not_run_or_are_special_builds_are_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    made = {"path": "exit 127", "versions/3.99.0t/bin": "case $2 in *abiflags*) exit 1;; esac"}
+    for folder, does in made.items():
+        python = tmp_path / folder / "python3.99"
+        python.parent.mkdir(parents=True)
+        python.write_text(f"#!/bin/sh\n{does}\n")
+        python.chmod(0o755)
+    assert python_of("3.99") is None
+    monkeypatch.setattr(release, "PYTHONS", ("3.99",))
+    with pytest.raises(ReleaseError, match=r"one of 3\.99, found none"):
+        release.pythons_here()
+    sound = tmp_path / "versions" / "3.99.1" / "bin" / "python3.99"
+    sound.parent.mkdir(parents=True)
+    sound.write_text("#!/bin/sh\n")
+    sound.chmod(0o755)
+    assert release.pythons_here() == {"3.99": str(sound)}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +224,9 @@ def test_what_does_not_work_where_it_is_installed_is_no_release(tmp_path, differ
         release.calls_a_tool(python)
     python.write_text("#!/bin/sh\necho broken >&2; exit 1\n")
     with pytest.raises(ReleaseError, match="ended with 1: broken"):
+        release.calls_a_tool(python)
+    python.write_text("#!/bin/sh\necho hello\n")
+    with pytest.raises(ReleaseError, match="expected one line of JSON"):
         release.calls_a_tool(python)
     command = tmp_path / "bin" / "gemma-jax"
     command.write_text('#!/bin/sh\n[ "$1" = run ] || echo gemma-jax 9.9.9\n')
@@ -172,13 +266,16 @@ def test_a_release_is_made_and_tried_with_one_command():
         each: hashlib.sha256(path.read_bytes()).hexdigest() for each, path in files.items() if each != SUMS
     }
     notes = files[NOTES].read_text()
+    assert "* linux-aarch64: its wheel was not asked for\n" in notes
     for version in release.PYTHONS:
         assert f"* `{wheel}`: Python {version}." in notes or f"* Python {version}: there is none" in notes
     if python_of(release.image()[0]):
         assert f"* `{source}`: Python {release.image()[0]}." in notes
     bill = json.loads(files[f"{name}.cdx.json"].read_text())
     root = bill["metadata"]["component"]
-    assert (root["name"], root["version"]) == ("langchain-gemma-jax", VERSION)
+    assert root["purl"] == f"pkg:pypi/langchain-gemma-jax@{VERSION}"
+    assert {part["name"] for part in root["components"]} == {"sprout-s", "sprout-m", "libc++"}
+    assert all(part["version"] and part["licenses"] for part in root["components"])
     parts = {part["name"].lower(): part for part in bill["components"]}
     assert {"jax", "jaxlib", "langchain-core", "numpy", "tokenizers"} <= set(parts)
     assert not {"pip", "setuptools", "pytest", "langchain"} & set(parts), "what is not needed is not in it"

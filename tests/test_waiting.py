@@ -104,7 +104,7 @@ def _hurried(nodes: list[ast.AST]) -> Iterator[int]:
 
 
 def _looked_at(node: ast.AST) -> ast.AST | None:
-    """What is only looked at, in vain perhaps."""
+    """The nodes that are only looked at, in vain perhaps."""
     match node:
         case ast.While(test=test) | ast.Assert(test=ast.UnaryOp(op=ast.Not()) as test) | ast.Expr(value=test):
             return test

@@ -1,4 +1,4 @@
-"""Where training stands, in one file: parameters, the optimiser's state, the step, and the losses so far.
+"""Where training stands, in one file: parameters, the optimizer's state, the step, and the losses so far.
 
 A safetensors file with the run's settings in its header. It is written beside the old one and takes its
 place in one go, so that there is a whole one at any time.
@@ -60,6 +60,6 @@ def load(path: Path, like: T) -> T:
         stored = [file.get_tensor(name) for name in names]
     found, expected = [each.shape for each in stored], [np.shape(leaf) for leaf in leaves]
     if found != expected:
-        raise ValueError(f"{path}: expected the {len(expected)} arrays of this model and optimiser, found others.")
+        raise ValueError(f"{path}: expected the {len(expected)} arrays of this model and optimizer, found others.")
     arrays = [np.asarray(each, np.asarray(leaf).dtype) for each, leaf in zip(stored, leaves, strict=True)]
     return cast("T", jax.tree.unflatten(structure, arrays))

@@ -39,7 +39,7 @@ from training.data.stream import Plan, batches
 from training.forward import mean_loss
 from training.look import HEADS
 from training.memory import begin_anew_with_large_pages, keep_what_is_freed
-from training.optimiser import optimiser
+from training.optimizer import optimizer
 from training.plot import plot
 from training.which import AFTER, OF_TOOLS
 
@@ -82,7 +82,7 @@ State = tuple[Params, Any]
 
 
 def initial(settings: Settings) -> State:
-    """New parameters and the optimiser's state."""
+    """New parameters and the optimizer's state."""
     config = model_config(settings.model)
     if settings.grown_from:
         return _with_memory(settings, begin.where_it_ended(Path(settings.grown_from), config, settings.seed))
@@ -90,14 +90,14 @@ def initial(settings: Settings) -> State:
 
 
 def _with_memory(settings: Settings, params: Params) -> State:
-    return params, jax.jit(_optimiser(settings).init)(params)
+    return params, jax.jit(_optimizer(settings).init)(params)
 
 
-def _optimiser(settings: Settings) -> optax.GradientTransformation:
+def _optimizer(settings: Settings) -> optax.GradientTransformation:
     steps = settings.steps
     warmup = min(max(1, settings.warmup_tokens // settings.step_tokens), steps // 4)
     decay = max(1, int(steps * settings.decay_share))
-    return optimiser(settings.rate, steps, warmup, decay, jnp.dtype(settings.dtype))
+    return optimizer(settings.rate, steps, warmup, decay, jnp.dtype(settings.dtype))
 
 
 def load_params(run: Path) -> tuple[Params, dict[str, Any]]:
@@ -125,7 +125,7 @@ def _load(run: Path, settings: Settings) -> State:
 @lru_cache(maxsize=1)
 def train_step(settings: Settings) -> Callable[..., tuple[State, dict[str, jax.Array]]]:
     """One step, compiled once a process: ``state, batch -> state, figures``."""
-    made = _optimiser(settings)
+    made = _optimizer(settings)
     config, dtype = model_config(settings.model), jnp.dtype(settings.dtype)
     looking = HEADS.get(settings.model, ()) if settings.look_weight else ()
     after: Sequence[int] = AFTER.get(settings.model, ()) if settings.look_weight else ()

@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.configuration.catalog import known, published
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantize import quantized
 from langchain_gemma_jax.models.recipes import Recipe, choose_recipe
 from langchain_gemma_jax.models.seams.params import Params, leaves
 from langchain_gemma_jax.models.seams.placement import placement_of
@@ -133,7 +133,7 @@ def best_of(run: Callable[[], Any], times: int = 5) -> float:
 def recipe_for(way: str) -> Recipe:
     """Return how the matrices are stored and multiplied: as ``ChatGemmaJax(weights=...)`` does."""
     plain = choose_recipe("bfloat16")
-    return plain if way == "bfloat16" else replace(plain, storage=quantised(way, choose_block_forms()))
+    return plain if way == "bfloat16" else replace(plain, storage=quantized(way, choose_block_forms()))
 
 
 def measured(size: str, way: str, speed: float, counts: Sequence[int]) -> Row:

@@ -41,7 +41,7 @@ from langchain_gemma_jax.models.loading.drafters import LoadedDrafter
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.loading.opened_gemma import dtype_of_unpacked
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantize import quantized
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.recipe import Recipe
@@ -113,7 +113,7 @@ def made(shape: Shape, weights: str) -> Model:
     """Return the model with its drafter, of random weights."""
     config = config_from_hf(shape.target, "the target")
     drafter = for_target(drafter_from_hf(shape.drafter, "the drafter"), "the drafter", config, "the target")
-    storage = quantised(weights, choose_block_forms())
+    storage = quantized(weights, choose_block_forms())
     recipe: Recipe = exact(replace(choose_recipe(dtype_of_unpacked(jax.default_backend())), storage=storage))
     folder, beside = embedded_folder("sprout-s"), GemmaDrafter(drafter, recipe)
     if folder is None:

@@ -39,14 +39,14 @@ from benchmarks.running.page import SAME_FILE
 from benchmarks.running.report import bars_table, bullets, busy, machine_and_versions, sections
 from benchmarks.running.serve import Job
 
-REQUANTISED = ("Q2_K", "Q3_K_M", "IQ4_XS", "IQ2_XS")  # by llama.cpp's own quantiser
+REQUANTIZED = ("Q2_K", "Q3_K_M", "IQ4_XS", "IQ2_XS")  # by llama.cpp's own quantizer
 FILES = (
     File("270M", "Q8_0"),
     File("270M", "Q4_0"),
     File("270M", "Q4_K_M"),
     File("270M", "BF16"),
     File("270M", "F32"),
-    *(File("270M", kind, talks=False) for kind in REQUANTISED),
+    *(File("270M", kind, talks=False) for kind in REQUANTIZED),
     File("1B", "Q8_0"),
     File("1B", "Q4_0"),
     File("1B", "BF16"),
@@ -125,8 +125,8 @@ def made(file: File) -> Path:
     from benchmarks.files.real_files import FILE as REAL
     from benchmarks.files.real_files import Q8_0, file_in
 
-    if file.kind in REQUANTISED:
-        return real.FOLDER / "requantised" / f"{Q8_0.stem}-as-{file.kind}.gguf"
+    if file.kind in REQUANTIZED:
+        return real.FOLDER / "requantized" / f"{Q8_0.stem}-as-{file.kind}.gguf"
     if file.size != "270M":
         return random_file(file.size.lower(), file.kind)
     return REAL if file.kind == "Q4_K_M" else file_in(file.kind)

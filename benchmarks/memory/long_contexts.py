@@ -77,7 +77,7 @@ def markdown(found: Mapping[str, Figures], lengths: Sequence[int]) -> str:
         "a second",
         "a token after them",
         "keys and values",
-        "resident above the weights",
+        "growth of the process",
     ]
     body = []
     for length in lengths:
@@ -98,7 +98,10 @@ def markdown(found: Mapping[str, Figures], lengths: Sequence[int]) -> str:
             )
     problems = [f"{name}: {figures.problem}" for name, figures in found.items() if figures.problem]
     versions = [f"{name}: {figures.facts.get('version')}" for name, figures in found.items() if figures.measured]
-    back = "This package gives back what compiling took while it reads, which is in the last column as a minus."
+    back = (
+        "The last column is the growth of the process since before the first token. This package meanwhile frees what "
+        "the compiler used, so its growth is less than its keys and values."
+    )
     facts = [f"{machine()['processor']}, {machine()['cores']} cores", *versions, back, *problems]
     return sections(table(header, body), bullets(facts))
 

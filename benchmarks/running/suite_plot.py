@@ -28,10 +28,10 @@ def draw(named: Sequence[tuple[str, Row]]) -> str:
     ]
     for number, (name, row, share) in enumerate(shares):
         y, long = LINE * number, SCALE * min(share, MOST)
-        colour = GREEN if share >= 1 else RED
+        color = GREEN if share >= 1 else RED
         parts += [
             f'<text x="{WORDS - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>',
-            f'<rect x="{WORDS}" y="{y + 3}" width="{long:.1f}" height="{LINE - 6}" fill="{colour}"/>',
+            f'<rect x="{WORDS}" y="{y + 3}" width="{long:.1f}" height="{LINE - 6}" fill="{color}"/>',
             f'<text x="{WORDS + long + 6:.1f}" y="{y + 14}">{row.ratio:.2f} × ({escape(row.bar)})</text>',
         ]
     parts += [

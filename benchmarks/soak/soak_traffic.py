@@ -35,7 +35,7 @@ FORK_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Tenant:
-    """Somebody who asks. The secret stands in all that the tenant sends: prompts, names, schemas, results, scope."""
+    """A tenant who asks. The secret stands in all that the tenant sends: prompts, names, schemas, results, scope."""
 
     secret: str
 
@@ -179,7 +179,7 @@ class Traffic:
         self._same(f"{model} question {number} {tenant.secret}", "".join(piece.text for piece in pieces), tenant)
 
     def leave(self, rng: random.Random, tenant: Tenant, model: str) -> None:
-        """Somebody stops listening."""
+        """Stop listening in the middle of an answer."""
         pieces = chat(model, tenant.scope, max_tokens=200, temperature=1).stream(tenant.asks(_words(rng, 20)))
         for _ in range(rng.randrange(1, 5)):
             next(pieces, None)
@@ -210,7 +210,7 @@ class Traffic:
         chat(model, tenant.scope).with_structured_output(schema | {"required": [tenant.secret]}).invoke("Go.")
 
     def late(self, rng: random.Random, tenant: Tenant, model: str) -> None:
-        """Somebody who has no time."""
+        """Ask with a deadline that is too short."""
         limit = rng.choice([0.001, 0.05, 0.3])
         chat(model, tenant.scope, timeout=limit, max_tokens=200, temperature=1).invoke(tenant.asks(_words(rng, 30)))
 

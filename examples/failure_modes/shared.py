@@ -1,4 +1,4 @@
-"""What the four examples share: a small model in plain JAX, an agent of this package's, and costs side by side."""
+"""The shared parts of the four examples: a small model in plain JAX, an agent of this package's, costs side by side."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(text: str) -> list[int]:
 
 @dataclass
 class Cost:
-    """What one of the two agents took."""
+    """The cost of one of the two agents."""
 
     seconds: float
     compiles: int

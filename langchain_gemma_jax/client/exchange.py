@@ -218,12 +218,12 @@ def lost(address: Address) -> ServerUnreachableError | HostLostError:
     """Return the error of a connection that ended before the answer did."""
     if (hosts := _groups.get(address)) is not None:
         return HostLostError(
-            f"The host that leads the group of {hosts} at {address} is lost, and the group is at its end with it. Ask "
-            "again: the same call may succeed when the group was started anew."
+            f"The host that leads the group of {hosts} at {address} is lost, and the group ended with it. Ask again: "
+            "the same call may succeed once the group has restarted."
         )
     return ServerUnreachableError(
-        f"The server at {address} went away in the middle of its answer. Ask again: the same call may succeed when it "
-        "was started anew."
+        f"The server at {address} went away in the middle of its answer. Ask again: the same call may succeed once it "
+        "has restarted."
     )
 
 

@@ -22,7 +22,7 @@ def session_of(messages: Sequence[Mapping[str, Any]], scope: str) -> str | None:
     if len(beginning) == len(messages):
         return None
     beginning.append(messages[len(beginning)])
-    # What is generated anew for each call, such as a message's id, is no part of it.
+    # What is generated again for each call, such as a message's id, is no part of it.
     return _digest(["beginning", scope, [[each["type"], each.get("content")] for each in beginning]])
 
 

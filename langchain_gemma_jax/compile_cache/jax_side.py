@@ -185,7 +185,7 @@ def _loading(load: Callable[..., Any], is_ours: IsOurs, our_store: OurStore) -> 
         except Exception as error:
             if setting("jax_raise_persistent_cache_errors"):
                 raise
-            _log.debug("%s could not be loaded and is compiled anew: %s", cache_key, type(error).__name__)
+            _log.debug("%s could not be loaded and is compiled again: %s", cache_key, type(error).__name__)
             with suppress(Exception):  # the store itself may be what failed
                 if (store := our_store()) is not None:
                     store.discard(_name(cache_key))

@@ -84,7 +84,7 @@ DEFAULT_CAP: Final = 4 * 2**30
 
 _WORDING: Final = Wording(
     files="compiled programs",
-    unread="A compiled program in {folder} cannot be read, and is compiled anew",
+    unread="A compiled program in {folder} cannot be read, and is compiled again",
     danger="Others could have their code run by you.",
     choose="set GEMMA_JAX_COMPILE_CACHE to a folder of your own, or to off",
     choose_unseen="set GEMMA_JAX_COMPILE_CACHE to a folder that does not exist yet",

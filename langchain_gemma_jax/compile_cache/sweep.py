@@ -2,7 +2,7 @@
 
 The manifest lists the entries that were found good, by what changes when a file does. One that is still as listed is
 not hashed again until it is read; so a sweep costs a look at each file. Whatever else is there is deleted. That is
-also what heals: a program that is not found is compiled, and written anew.
+also what heals: a program that is not found is compiled, and written again.
 """
 
 from __future__ import annotations

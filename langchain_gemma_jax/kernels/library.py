@@ -36,7 +36,7 @@ from langchain_gemma_jax.kernels.targets import (
 FOLDER = Path(__file__).parent / "lib"
 _BEST_FIRST = ("amx", "avx512", "avx2", "i8mm", "dotprod", "neon", "portable")
 _BY_NAME_ONLY = frozenset({"i8mm"})  # not yet timed on a machine that has it, so never chosen automatically
-_AGAIN = "Install the package anew: pip compiles it, scripts/setup in a checkout."
+_AGAIN = "Install the package again: pip compiles it, scripts/setup in a checkout."
 
 _lock = threading.RLock()
 _known: Kernels | None = None

@@ -33,8 +33,8 @@ class Speller:
             pieces: of all ids, one after the other, in UTF-8.
             ends: of each piece in ``pieces``.
             scores: of each piece: the higher, the earlier it is merged.
-            kinds: as SentencePiece numbers them. Texts are spelt with 1 (normal), 4 (always whole) and 5 (unused).
-            of_bytes: the ids for single bytes, with which characters without a piece are spelt.
+            kinds: as SentencePiece numbers them. Texts are spelled with 1 (normal), 4 (always whole) and 5 (unused).
+            of_bytes: the ids for single bytes, with which characters without a piece are spelled.
         """
         if not len(ends) == len(scores) == len(kinds) or (len(ends) and int(ends[-1]) != len(pieces)):
             raise ValueError(

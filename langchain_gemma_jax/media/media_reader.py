@@ -59,7 +59,7 @@ class MediaAccess:
 
 
 def afresh(digest: bytes, read: Callable[[], tuple[Medium, ...]]) -> tuple[Medium, ...]:  # noqa: ARG001  as caches have it
-    """Read anew, without a cache."""
+    """Read again, without a cache."""
     return read()
 
 

@@ -64,7 +64,7 @@ def jpeg_scans(data: bytes, at: str) -> int:
         if marker in _WITH_LENGTH:
             place += int.from_bytes(data[place : place + 2], "big")
     raise MediaLimitError(
-        at, f"a JPEG has at most {MOST_SEGMENTS:,} segments; this one has more. Save it anew", "segments"
+        at, f"a JPEG has at most {MOST_SEGMENTS:,} segments; this one has more. Save it again", "segments"
     )
 
 

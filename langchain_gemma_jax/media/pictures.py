@@ -24,7 +24,7 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 MOST_SCANNED = 1_000_000_000  # the pixels of a JPEG, times its scans
 MOST_READS = 200_000  # by a decoder: some read a file byte by byte, or chunk by chunk
 _ORIENTATION = 0x0112  # EXIF's
-_DEEP = ("I;16", "I;16L", "I;16B", "I")  # grey of 16 bits
+_DEEP = ("I;16", "I;16L", "I;16B", "I")  # gray of 16 bits
 _STRIP = 1 << 20  # pixels that are converted at once
 WHILE_RESIZED = 4  # bytes of a pixel that a copy of a picture takes
 
@@ -45,7 +45,7 @@ def read_picture(data: bytes, most_pixels: int, at: str, lease: Lease | None = N
     if scans * header.width * header.height > MOST_SCANNED:
         raise MediaLimitError(
             at, f"a JPEG of {header.width:,} x {header.height:,} pixels in {scans:,} scans takes too long to decode. "
-            "Save it anew",
+            "Save it again",
             "scans",
         )  # fmt: skip
     try:
@@ -109,7 +109,7 @@ class _WatchedFile(io.BytesIO):
         self._left -= 1
         if self._left < 0:
             raise MediaLimitError(
-                self._at, f"the image has more than {MOST_READS // 1_000},000 pieces. Save it anew", "pieces"
+                self._at, f"the image has more than {MOST_READS // 1_000},000 pieces. Save it again", "pieces"
             )
         return super().read(size)
 

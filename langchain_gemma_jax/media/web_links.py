@@ -84,7 +84,7 @@ class LinkReader:
         )
         watch = threading.Timer(max(0.0, until - time.monotonic()), connection.break_off)
         watch.daemon = True
-        watch.start()  # a socket's timeout begins anew with each byte, so a slow server would never reach it
+        watch.start()  # a socket's timeout begins again with each byte, so a slow server would never reach it
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             with current().then(connection.break_off):

@@ -95,7 +95,7 @@ class KeptFiles(Generic[Counts]):
         _all.add(self)
 
     def reopen(self) -> None:
-        """Check the folder anew at the next use, under new locks: in a forked child the old ones may stay locked."""
+        """Check the folder again at the next use, under new locks: in a forked child the old ones may stay locked."""
         self._opening, self._counting = threading.Lock(), threading.Lock()
         self._opened = False
         self._folder: Folder | None = None

@@ -3,7 +3,7 @@
     python -m langchain_gemma_jax.scale.ray_hosts model=google/gemma-4-31b-it hosts=2 gpus=8
 
 Ray finds the machines and sets their devices aside. When a process ends or a machine is lost, the whole group begins
-anew, after a pause that grows while it keeps failing. The processes speak the package's own protocol (``scale/hosts``),
+again, after a pause that grows while it keeps failing. The processes speak the package's protocol (``scale/hosts``),
 as under a LeaderWorkerSet: each actor runs ``gemma-jax serve`` in a process of its own, so that the end of one never
 takes a worker of Ray's along. A process whose actor is gone ends by itself, as it loses the rest of its group.
 """
@@ -31,7 +31,7 @@ from langchain_gemma_jax.scale.plan import read_arguments
 
 PLACED = 600.0  # seconds that Ray may take to find the machines
 LOOK_SECONDS = 1.0  # between two looks at the processes
-LONGEST_PAUSE = 60.0  # seconds before a group that keeps failing begins anew
+LONGEST_PAUSE = 60.0  # seconds before a group that keeps failing begins again
 LASTED = 300.0  # seconds behind which a failure is a new one
 LOST = "lost"  # instead of a status: the actor is gone, perhaps with its machine
 END_SECONDS = 60.0  # that a group may take to end
@@ -181,7 +181,7 @@ class RayHosts:
         self.started = 0  # times that the group was started
 
     def begin(self, environment: Mapping[str, str]) -> None:
-        """Start all processes: for the first time, or anew.
+        """Start all processes: for the first time, or again.
 
         Raises:
             HostLostError: not all of Ray's actors were there in time.
@@ -222,7 +222,7 @@ class RayHosts:
         return self._each("log_end")
 
     def keep(self, environment: Mapping[str, str], go_on: Callable[[], bool] = lambda: True) -> None:
-        """Keep the group running: when one process has ended or is lost, all are ended, and started anew."""
+        """Keep the group running: when one process has ended or is lost, all are ended, and started again."""
         pause, began = LOOK_SECONDS, time.monotonic()
         while go_on():
             found = self.statuses()
@@ -231,7 +231,7 @@ class RayHosts:
                 if time.monotonic() - began > LASTED:
                     pause = LOOK_SECONDS
                 sys.stderr.write(
-                    f"gemma-jax: a host of the group has ended ({found}); all begin anew in {pause:g} s. "
+                    f"gemma-jax: a host of the group has ended ({found}); all begin again in {pause:g} s. "
                     f"It wrote last:\n{''.join(logs)}\n"
                 )
                 self._end(now=True)

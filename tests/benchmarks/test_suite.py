@@ -69,9 +69,9 @@ def test_bars_of_one_work_are_told_apart_by_their_rival_and_seconds_are_compared
 
 def test_the_picture_has_a_bar_for_each_ratio_green_where_it_is_reached():
     drawn = ET.fromstring(draw([("a & b", FAST), ("c", COLD), ("d", BYTES)]))
-    colours = [each.get("fill") for each in drawn.iter("{http://www.w3.org/2000/svg}rect")]
-    assert len(colours) == 2
-    assert colours[0] != colours[1]
+    colors = [each.get("fill") for each in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    assert len(colors) == 2
+    assert colors[0] != colors[1]
     assert share_of(FAST) == pytest.approx(1.5 / 1.4)
     assert share_of(COLD) == pytest.approx(0.75)
     assert share_of(BYTES) is None

@@ -18,7 +18,7 @@ from langchain_gemma_jax.models.seams.media_support import MediaSupport
 from langchain_gemma_jax.server.running import RunningServer
 from tests.chat.routes import SIZES
 from tests.chat.scripted import ScriptedEngine
-from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, towards_ends
+from tests.chat.tiny import CONTEXT, SAMPLED, tiny_folder, toward_ends
 from tests.seeing_gemma import add_sight
 from tests.serving import serving
 
@@ -128,7 +128,7 @@ def whole_of(chat_of) -> Callable[..., ChatGemmaJax]:
     """The same, of a model that ends its values, with room to do so: what it is held to becomes whole."""
 
     def whole_of(dialect: str = "gemma4", **settings: object) -> ChatGemmaJax:
-        return chat_of(dialect, **{"max_tokens": 300, "logit_bias": towards_ends(dialect), **settings})
+        return chat_of(dialect, **{"max_tokens": 300, "logit_bias": toward_ends(dialect), **settings})
 
     return whole_of
 

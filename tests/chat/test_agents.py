@@ -20,7 +20,7 @@ from langchain_gemma_jax.engine.api.engine import Engine
 from langchain_gemma_jax.engine.base.ladders import Ladders
 from langchain_gemma_jax.engine.base.settings import Settings
 from langchain_gemma_jax.models.tokenizer import load_tokenizer
-from tests.chat.tiny import tiny_folder, towards_ends
+from tests.chat.tiny import tiny_folder, toward_ends
 from tests.engine.tiny import settle
 
 
@@ -97,7 +97,7 @@ def several_buckets(tmp_path, monkeypatch, running):
     folder = tiny_folder(tmp_path / "model", context=4096)
     # A stray mark of a thought among random tokens would make words of this turn thoughts, which the next one drops.
     control = load_tokenizer(folder).control_id
-    bias = towards_ends("gemma4", of_turns=False) | dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
+    bias = toward_ends("gemma4", of_turns=False) | dict.fromkeys(map(control, ("<|channel>", "<channel|>")), -100)
     ladders = Ladders(chunks=(16,), capacities=TABLES, rows=(1,))
     engine = Engine(Settings(ladders=ladders, drafts=False, guards="raise"))
     monkeypatch.setattr(process, "_engine", engine)
@@ -143,7 +143,7 @@ def test_ten_turns_with_six_tools(several_buckets):
 
 
 async def test_messages_are_streamed_token_by_token(whole_of):
-    bias = towards_ends("gemma4", of_turns=False)
+    bias = toward_ends("gemma4", of_turns=False)
     model = whole_of(temperature=1.0, parallel_tool_calls=False, max_tokens=90, logit_bias=bias)
     agent = create_agent(model, TOOLS, middleware=[acall_once])
     found = {}

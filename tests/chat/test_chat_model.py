@@ -44,7 +44,7 @@ def test_copies_are_equal(way):
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-def test_it_comes_back_from_langchains_serialisation():
+def test_it_comes_back_from_langchains_serialization():
     model = ChatGemmaJax(**SETTINGS)
     stored = dumpd(model)
     assert {name: stored["kwargs"][name] for name in SETTINGS} == SETTINGS

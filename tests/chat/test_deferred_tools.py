@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ProviderToolSearchMiddleware
@@ -15,6 +17,7 @@ from tests.chat.routes import route_of
 from tests.dialects.vocabulary import tokenizer
 from tests.own_engine import own_engine
 
+ROOT = Path(__file__).parents[2]
 FORMATS = {  # a call with one argument, and the end of a turn of words
     "gemma4": ('<|tool_call>call:{}{{{}:<|"|>{}<|"|>}}<tool_call|>', "<|tool_response>", "<turn|>"),
     "function_gemma": (
@@ -100,6 +103,16 @@ def test_an_agent_finds_a_tool_among_two_hundred_and_no_token_is_read_again(dial
     whole = model.get_num_tokens_from_messages(found[:1], [now, *many(199, deferred=False), get_weather.func])
     assert len(prompts[0]) < whole / 20
     assert asked.usage_metadata["output_tokens"] == len(generated(said[0])) + len(generated(said[1]))
+
+
+def test_the_pages_say_how_many_tokens_two_hundred_tools_are():
+    model, asked = ChatGemmaJax(model="sprout-m"), [HumanMessage("How is the weather in Paris?")]
+    declared = model.get_num_tokens_from_messages(asked, [*many(199, deferred=False), get_weather.func])
+    deferred = model.get_num_tokens_from_messages(asked, [*many(199), get_weather])
+    page, readme = ((ROOT / name).read_text() for name in ("docs/agents.md", "README.md"))
+    assert f"| declared | {declared:,} |\n| deferred | {deferred:,} |" in page
+    assert f"200 tools in a prompt of {deferred:,} tokens" in readme
+    assert f"instead of {declared:,}" in readme
 
 
 def test_three_tools_are_loaded_behind_what_was_read(scripted):

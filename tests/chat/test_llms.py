@@ -72,6 +72,6 @@ async def test_deadlines_hold(scripted):
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-def test_it_comes_back_from_langchains_serialisation():
+def test_it_comes_back_from_langchains_serialization():
     llm = GemmaJaxLLM(model="x", temperature=0.5, stop=["a"])
     assert load(dumpd(llm), allowed_objects=[GemmaJaxLLM], valid_namespaces=["langchain_gemma_jax"]) == llm

@@ -132,7 +132,7 @@ def test_retry_asks_again_where_that_may_help_and_nowhere_else(scripted):
     retry = ModelRetryMiddleware(max_retries=3, initial_delay=0, jitter=False, on_failure="error")
     failing(engine, BusyError("full"), DeadlineError("late"), DeviceFailedError("broken"))
     assert ask(model, retry).text == "Hello"
-    for failure in (InputError("no"), DeviceMemoryError("too large"), GatedModelError("licence")):
+    for failure in (InputError("no"), DeviceMemoryError("too large"), GatedModelError("license")):
         failing(engine, failure, failure)
         with pytest.raises(type(failure)):
             ask(model, retry)
@@ -149,7 +149,7 @@ async def test_fallback_takes_the_other_model(scripted):
 
 
 @pytest.mark.skipif(not hasattr(exceptions, "ContextOverflowError"), reason="this LangChain recovers from none")
-def test_summarisation_begins_before_the_context_is_full_and_recovers_where_it_is(scripted):
+def test_summarization_begins_before_the_context_is_full_and_recovers_where_it_is(scripted):
     # The profile says how much fits: without that the middleware cannot be made.
     model, engine = scripted("SUMMARY", "Hello", max_context=600)
     middle = SummarizationMiddleware(
@@ -158,7 +158,7 @@ def test_summarisation_begins_before_the_context_is_full_and_recovers_where_it_i
         keep=("messages", 1),
         trim_tokens_to_summarize=None,
         token_counter=model.get_num_tokens_from_messages,
-        summary_prompt="Summarise: {messages}",
+        summary_prompt="Summarize: {messages}",
     )
     long = [each for n in range(8) for each in (HumanMessage(f"Question {n} " + "x" * 150), AIMessage(f"Answer {n}"))]
     answer = ask(model, middle, messages=[*long, HumanMessage("Hi")])

@@ -1,4 +1,4 @@
-"""What goes wrong when the package is tried for the first time, and what it says then."""
+"""The mistakes of a first try of the package, and the messages that they get."""
 
 from __future__ import annotations
 

@@ -55,13 +55,13 @@ class Watched:
         return self.calls[-1][0].model.tokenizer
 
     def cold(self, scope: str) -> list[int]:
-        """What is said to the last prompt in a scope that has read nothing."""
+        """Return the answer to the last prompt in a scope that has read nothing."""
         served, prompt, sampling, _ = self.calls[-1]
         return list(self._submit(served, prompt, sampling, scope=scope).result().ids)
 
 
 def talk(rng: random.Random) -> list:
-    """What a user, and a tool that was called, show and say next."""
+    """The next words and pictures of a user, and of a tool that was called."""
 
     def parts(most: int) -> list:
         shown = rng.sample(PICTURES, rng.randint(0, most))
@@ -77,7 +77,7 @@ def talk(rng: random.Random) -> list:
 
 
 class Told:
-    """What was said, and by how much each token was the best one."""
+    """The words that were said, and by how much each token was the best one."""
 
     def __init__(self, ids: list[int], answer: AIMessage) -> None:
         self.ids = ids
@@ -88,7 +88,7 @@ class Told:
         self.margins = [abs(first - second) for first, second in best]
 
     def equals(self, found: list[int]) -> bool:
-        """Whether the same was said, up to a tie, behind which all may be otherwise."""
+        """Return True if the same was said, up to a tie, after which everything may differ."""
         at = next((at for at, (one, two) in enumerate(zip(self.ids, found, strict=False)) if one != two), None)
         return self.ids == found if at is None else self.margins[at] < TIE
 
@@ -142,4 +142,4 @@ def test_what_is_read_decides_what_is_said(dialect, count, seeing_folder_of, run
             answers.append(range(len(prompt), len(prompt) + len(ids)))
             messages.append(warm)
     assert seen["turns"] == 3 * (count // 2), seen
-    assert seen["read alike"] >= count // 2, "a first turn has no answer that could be encoded anew"
+    assert seen["read alike"] >= count // 2, "a first turn has no answer that could be encoded again"

@@ -18,7 +18,7 @@ from tests.chat.deferring import Deferring
 from tests.chat.sensing import HeardSounds
 from tests.media.samples import encoded, pdf, tone, wav
 
-ABLE = "a model that has learnt something"
+ABLE = "a model that has learned something"
 NOT_WITH_RANDOM_WEIGHTS = {
     "test_agent_loop": ABLE,
     "test_bind_runnables_as_tools": ABLE,
@@ -92,7 +92,7 @@ class Suite(ChatModelIntegrationTests):
         return _ask(self.model_under_test, question, stream=stream)
 
     def invoke_with_reasoning_output(self, *, stream: bool = False) -> AIMessage:
-        # Weights that learnt nothing do not think by themselves: they are made to begin.
+        # Weights that learned nothing do not think by themselves: they are made to begin.
         begin = _control_id(self.model_under_test, "<|channel>")
         return _ask(self.model_under_test, "HELLO", stream=stream, thinking=True, logit_bias={begin: 100})
 
@@ -168,7 +168,7 @@ async def test_objects_by_each_method(name, kind, method, suite, whole_of):
 
 @pytest.fixture
 def from_the_internet(monkeypatch) -> list[str]:
-    """What the suite and the model fetch, made up here. The model fetches nothing unless it may."""
+    """The files that the suite and the model fetch, made up here. The model fetches nothing unless it may."""
     fetched: list[str] = []
     kinds = {".png": encoded, ".pdf": pdf, ".wav": lambda: wav(tone(440, rate=44_100), rate=44_100)}
 

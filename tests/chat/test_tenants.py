@@ -1,4 +1,4 @@
-"""What a tenant sends is in no log, warning or stream, at any level, however its request goes or ends."""
+"""A tenant's words are in no log, warning or stream, at any level, however its request goes or ends."""
 
 from __future__ import annotations
 

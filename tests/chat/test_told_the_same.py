@@ -1,4 +1,4 @@
-"""What an answer says of itself is the same in every way of asking for it."""
+"""An answer's facts about itself are the same in every way to ask for it."""
 
 from __future__ import annotations
 

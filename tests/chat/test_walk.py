@@ -88,7 +88,7 @@ def _file(frame) -> str:
 
 @pytest.fixture
 def recorded(chat_of, monkeypatch) -> list[Entry]:
-    """What a turn entered that needed nothing new."""
+    """Return the functions that a turn entered which needed nothing new."""
     recorder, said, warm = Recorder(), [HumanMessage("Hello")], 0
     ladders = Ladders(chunks=(16, 256), capacities=(CONTEXT,), rows=(1,))
     monkeypatch.setattr(process, "_engine", Engine(Settings(ladders=ladders)))

@@ -71,7 +71,7 @@ def ends_of_turns(dialect: str, bias: float) -> dict[int, float]:
     return {vocabulary[name]: bias for name in ends & vocabulary.keys()}
 
 
-def towards_ends(dialect: str, *, of_turns: bool = True) -> dict[int, float]:
+def toward_ends(dialect: str, *, of_turns: bool = True) -> dict[int, float]:
     """A bias by which a model that knows nothing ends its strings, lists and objects, and what it writes as a whole."""
     vocabulary = _with_markers(json.loads(tiny_gemma.tiny_gemma()["tokenizer.json"]), dialect)["model"]["vocab"]  # type: ignore[index]
     stop, *quote = LAST[dialect]

@@ -1,4 +1,4 @@
-"""Somebody at a terminal of a process of its own, which runs ``gemma-jax``, for tests of what a user sees there."""
+"""A person at a terminal of a process of its own, which runs ``gemma-jax``, for tests of what a user sees there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT_ITS_TERMINAL = (
 
 
 class Person:
-    """Somebody at a terminal, who types, and waits until something is shown."""
+    """A person at a terminal, who types, and waits until something is shown."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.shown, self._seen = "", 0

@@ -19,7 +19,7 @@ STEERING = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 
 
 class Terminal:
-    """What the standard streams are while a ``with`` block lasts."""
+    """The standard streams while a ``with`` block lasts."""
 
     def __init__(self, size: tuple[int, int] | None, encoding: str = "utf-8") -> None:
         self.size, self._encoding = size, encoding

@@ -36,7 +36,7 @@ def test_whatever_raises_is_a_finding_and_the_others_are_looked_at(monkeypatch, 
     assert shown["verdict"] == "bad"
     assert found["known faults"]["advice"].startswith("Install a release >=")
     assert found["devices"]["found"] == "RuntimeError: no driver\x1b[2J"
-    assert "Install JAX anew" in found["devices"]["advice"]
+    assert "Install JAX again" in found["devices"]["advice"]
     assert found["releases"]["verdict"] == "ok"
     assert main(["doctor", "--quick"]) == 1
     shown = capsys.readouterr().out

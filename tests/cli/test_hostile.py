@@ -1,4 +1,4 @@
-"""What a shell, a file or a person may do to the command: each gets a line and a status, and never a traceback."""
+"""Hostile shells, files and people: each gets a line and a status from the command, and never a traceback."""
 
 from __future__ import annotations
 

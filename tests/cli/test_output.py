@@ -11,7 +11,7 @@ from tests.cli.terminal import Terminal
 from tests.engine.residency.test_status_file import STATUS
 
 
-def test_terminals_without_utf8_or_colours_get_what_they_can_show(own, monkeypatch):
+def test_terminals_without_utf8_or_colors_get_what_they_can_show(own, monkeypatch):
     board = StatusFile()
     board.show([replace(STATUS, name="./größe\x1b]0;x\x07")])
     with Terminal((80, 24), "ascii") as terminal:

@@ -30,7 +30,7 @@ for number in range(REQUESTS):
 
 @pytest.fixture
 def notes(monkeypatch, tmp_path):
-    """What happened, in its order; JAX's profiler only takes notes."""
+    """The events, in their order; JAX's profiler only takes notes."""
     import builtins
 
     found, stopped = [], threading.Event()

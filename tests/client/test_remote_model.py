@@ -71,7 +71,7 @@ def answering(tmp_path: Path, *sends: bytes, then: Callable[[socket.socket], Non
 
 
 async def every_way(model: ChatGemmaJax) -> list[BaseException | None]:
-    """What a call raises, made in each way."""
+    """Return the errors of a call, made in each way."""
     found: list[BaseException | None] = []
 
     async def atry(call) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the compile cache share: a folder for it, what it warned of, and faults of the disk."""
+"""The parts that tests of the compile cache share: a folder for it, its warnings, and faults of the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.compile_cache.faults import Faults
 
 @pytest.fixture(autouse=True)
 def said(monkeypatch):
-    """What the cache warned of, as in a process that has just begun. A test takes off what it expects."""
+    """The warnings of the cache, as in a process that has just begun. A test removes those that it expects."""
     messages: list[str] = []
     monkeypatch.setattr(warning, "_warned", {topic: threading.Lock() for topic in warning._warned})
     stand_in = SimpleNamespace(warn=lambda message, category, stacklevel: messages.append(message))

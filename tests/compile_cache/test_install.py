@@ -1,4 +1,4 @@
-"""What importing the package does to JAX, in processes of their own: whatever came first, and whatever the user set."""
+"""The effect of importing the package on JAX, in processes of their own, whatever was imported or set before."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Fresh:
     def run(
         self, script: str, *flags: str, quiet: bool = True, arguments: Sequence[str] = (), **environment: str
     ) -> object:
-        """What the script printed, as JSON."""
+        """Return the output of the script, read as JSON."""
         theirs = ("GEMMA_JAX_", "XDG_")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
         ours = {"PYTHONPATH": str(ROOT), "HOME": str(self.home), "GEMMA_JAX_CACHE_DIR": str(self.home / "cache")}

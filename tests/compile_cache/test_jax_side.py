@@ -83,7 +83,7 @@ def pointed(tmp_path, monkeypatch, setting) -> Jax:
 
 @pytest.fixture
 def levels(monkeypatch) -> list[int]:
-    """What the compiled half was told to say, from which level on."""
+    """The levels from which on the compiled half was told to write messages."""
     told: list[int] = []
     monkeypatch.setattr(jax_lib.utils, "absl_set_min_log_level", told.append)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")

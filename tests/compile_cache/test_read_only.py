@@ -41,7 +41,7 @@ def facts(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def mounts() -> bool:
-    """Whether this process may mount something for a child of its own."""
+    """Return True if this process may mount something for a child of its own."""
     tried = ["unshare", "-m", "mount", "--bind", "/tmp", "/tmp"]
     try:
         return subprocess.run(tried, capture_output=True, check=False).returncode == 0

@@ -26,7 +26,7 @@ DEAD = ".0.tmp"
 
 
 def use(root, processes):
-    """What processes do with a cache, one after the other. Whatever is got is right."""
+    """Have processes use a cache, one after the other. Everything that they get is right."""
     for _ in range(processes):
         store = Store(root, root=root.parent)
         for name in ["old", "a", "b"]:
@@ -188,7 +188,7 @@ def test_a_folder_that_vanishes(folder, said):
     assert (store.entries(), store.verify(), store.clear()) == ([], [], 0)
     assert "No such file" in said.pop()
     assert not folder.exists()
-    assert Store(folder, root=folder.parent).put("a", b"code", label="", seconds=1), "the next process makes it anew"
+    assert Store(folder, root=folder.parent).put("a", b"code", label="", seconds=1), "the next process makes it again"
 
 
 def test_an_entry_that_vanishes_while_it_is_read_is_still_got(folder, monkeypatch):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from langchain_gemma_jax import ChatGemmaJax, ContextLengthError, InputError, engine
 from langchain_gemma_jax.middleware import RepeatedCallMiddleware
-from tests.chat.tiny import towards_ends
+from tests.chat.tiny import toward_ends
 from tests.dialects.vocabulary import tokenizer
 from tests.waiting import until
 
@@ -98,7 +98,7 @@ def test_objects_are_valid_whatever_the_model_is_like(whole_of):
 def test_a_schema_holds_with_thoughts_and_without_and_beside_tools(thinking, whole_of):
     model = whole_of(temperature=1.0, thinking=thinking)
     end = engine().load(model.model).model.tokenizer.control_id("<channel|>")
-    model = model.model_copy(update={"logit_bias": towards_ends("gemma4") | {end: 30.0}})  # thoughts end, too
+    model = model.model_copy(update={"logit_bias": toward_ends("gemma4") | {end: 30.0}})  # thoughts end, too
     form = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
     for seed in range(4):
         answer = model.bind_tools([], response_format=form).invoke("HELLO", seed=seed)

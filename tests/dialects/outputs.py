@@ -1,4 +1,4 @@
-"""What models write, as parsers are fed with it: text, and control tokens by their strings."""
+"""The output of models, as parsers are fed with it: text, and control tokens by their strings."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fed_ids(parser: StreamParser, tokenizer: Tokenizer, ids: Sequence[int], *, a
 
 
 def written(prompt: RenderedPrompt, message: int) -> Output:
-    """What the model wrote as this message."""
+    """Return the text that the model wrote as this message."""
     (place,) = [each for each in prompt.written if each.message == message]
     return [(piece.text, piece.is_control) for piece in prompt.pieces[place.start : place.end]]
 

@@ -20,7 +20,7 @@ from tests.dialects.walks import constraints, tokens_of, walk
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_call_as_it_is_rendered_is_let_through(dialect, seed):
-    """What stands in the history is what the model may write: the same order, quotes and spaces."""
+    """The model may write calls as the history has them: the same order, quotes and spaces."""
     rng = random.Random(seed)
     values = {"A": rng.randint(-9, 9), "b": Schemas(rng)._text(), "c:d": [1.5, None, True], "e": {"x": "y", "B": []}}
     arguments = {name: value for name, value in values.items() if rng.random() < 0.7}

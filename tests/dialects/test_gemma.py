@@ -1,4 +1,4 @@
-"""What Gemma 1 to 3 get that their templates refuse or do not know: see ``test_goldens.py`` for the rest."""
+"""The parts of Gemma 1 to 3 that their templates refuse or do not know: see ``test_goldens.py`` for the rest."""
 
 from __future__ import annotations
 

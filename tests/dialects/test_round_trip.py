@@ -1,4 +1,4 @@
-"""What is rendered as a call is read back as it was, whatever is in it."""
+"""A call is read back as it was rendered, whatever is in it."""
 
 from __future__ import annotations
 

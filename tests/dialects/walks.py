@@ -76,14 +76,14 @@ def draw(rule: RequestConstraint, rng: random.Random, hurry: float, *, ends: boo
 
 
 def takes(grammar: Grammar, text: str) -> bool:
-    """Whether a grammar lets all of a text through, in which control tokens stand by their names."""
+    """Return True if a grammar lets all of a text through, in which control tokens stand by their names."""
     rule = constraints().of(grammar, frozenset(), forces=False)
     assert rule is not None
     return all(map(rule.take, tokens_of(text))) and rule.complete
 
 
 def fits(schema: Any, value: Any) -> bool:
-    """Whether the grammar of a schema lets a value through, as Python's ``json`` writes it."""
+    """Return True if the grammar of a schema lets a value through, as Python's ``json`` writes it."""
     return takes(json_grammar(schema), json.dumps(value, ensure_ascii=False))
 
 

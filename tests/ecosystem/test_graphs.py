@@ -101,7 +101,7 @@ def test_an_interrupt_waits_for_a_person(scripted):
 
 
 class Answers(TypedDict):
-    """What branches found."""
+    """The findings of the branches."""
 
     questions: list[str]
     found: Annotated[list[str], operator.add]

@@ -36,7 +36,7 @@ APP = """
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """What one process compiles the next one finds: that they start is what is tested, and not how fast."""
+    """Share compiled programs between the processes: the test is that they start, and not how fast."""
     place = str(tmp_path_factory.mktemp("programs") / "programs")
     return {"GEMMA_JAX_COMPILE_CACHE": place, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 

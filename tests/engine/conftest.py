@@ -38,7 +38,7 @@ from tests.tiny_gemma import tiny_gemma
 
 @pytest.fixture(scope="package", autouse=True)
 def _quick_compiles() -> Iterator[None]:
-    """Here alone: what a model computes is tested with every optimisation."""
+    """Here alone: what a model computes is tested with every optimization."""
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield
@@ -208,6 +208,6 @@ def fitting(engine_of, folders) -> Callable[..., Engine]:
 
 @pytest.fixture
 def alone(engine_of, folders) -> list[tuple[int, ...]]:
-    """What each model says to ``PROMPT``, in an engine where nothing is ever evicted."""
+    """Each model's answer to ``PROMPT``, in an engine where nothing is ever evicted."""
     engine = engine_of(ladders=SMALL)
     return [engine.submit(engine.load(folder), PROMPT, greedy(6)).result().ids for folder in folders]

@@ -37,7 +37,7 @@ def drawn(count: int, seed: int, **options: object) -> Sampling:
 
 
 def resource_exhausted() -> Exception:
-    """What JAX raises when the device's memory is full."""
+    """Return the error that JAX raises when the device's memory is full."""
     return jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.")
 
 
@@ -93,7 +93,7 @@ def slowed(seconds: float, before: Callable[[tuple[object, ...]], None] = lambda
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a process holds that leaks are made of."""
+    """The things in a process that leaks are made of."""
 
     arrays: int
     threads: int
@@ -136,7 +136,7 @@ def idle_memory_dropped(engine: Engine) -> None:
 
 
 def outcome(generation: Generation) -> Completion | Exception:
-    """What a generation ends with."""
+    """Return the outcome of a generation."""
     try:
         return generation.result()
     except Exception as error:  # noqa: BLE001

@@ -72,7 +72,7 @@ def environment_of(cache: Path | str, measured: Path) -> dict[str, str]:
 
 
 def files(root: Path) -> dict[str, Path]:
-    """What a cache holds, by what it is: ``program/.../read/16/64``, ``opening/...``, ``jax/...``, ``manifest``."""
+    """Return a cache's files, by kind: ``program/.../read/16/64``, ``opening/...``, ``jax/...``, ``manifest``."""
     found = {}
     for path in folder_of(root).iterdir():
         found["manifest" if path.name == "manifest" else peek(path.read_bytes())[0]] = path
@@ -161,7 +161,7 @@ def watch(folders: list[str]) -> list[str]:
 
 
 def users_functions() -> Iterator[tuple[str, object]]:
-    """What functions compute that are none of ours: what is in them compiles to different things."""
+    """Give the results of functions that are not ours: their bodies compile to different things."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -184,7 +184,7 @@ def users_functions() -> Iterator[tuple[str, object]]:
 
 
 def told(folder: str, options: list[str]) -> dict[str, object]:
-    """What is printed."""
+    """Do what the options say, and return what is printed."""
     values: dict[str, list[str]] = {}
     for option in options:
         name, _, value = option.partition("=")
@@ -202,7 +202,7 @@ def told(folder: str, options: list[str]) -> dict[str, object]:
 
 
 def users(found: dict[str, object]) -> dict[str, object]:
-    """What the user's functions give; ``found`` gets what was compiled and found for them."""
+    """Return the results of the user's functions; ``found`` gets what was compiled and found for them."""
     from jax import monitoring
 
     import langchain_gemma_jax  # noqa: F401  which is all that it takes

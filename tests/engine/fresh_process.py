@@ -38,7 +38,7 @@ def start(folder: Path, cache: Path | str, *arguments: str, **environment: str) 
 
 
 def answer(process: subprocess.Popen[str], timeout: float = 90) -> dict[str, object]:
-    """What it printed. Anything on standard error, and any other exit than a good one, is an error."""
+    """Return its output. Anything on standard error, and any other exit than a good one, is an error."""
     out, err = process.communicate(timeout=timeout)
     if process.returncode != 0 or err:
         raise AssertionError(f"the process ended with {process.returncode}: {err}")
@@ -47,7 +47,7 @@ def answer(process: subprocess.Popen[str], timeout: float = 90) -> dict[str, obj
 
 
 def shown(media: MediaSupport, number: int) -> list[TokenSpan | MediaSpan]:
-    """What stands in a prompt for a picture."""
+    """Return the spans that stand in a prompt for a picture."""
     import numpy as np
 
     from langchain_gemma_jax.engine.requests.prompt import MediaSpan, TokenSpan

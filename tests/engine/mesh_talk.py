@@ -77,7 +77,7 @@ def main(
 def run(
     folder: str, name: str, count: int, loop_steps: int, seeds: int, cycles: int, faults: int = 0, *, warm: bool = False
 ) -> dict[str, object]:
-    """What is seen of one model in one place; with ``warm``, all of whose programs are made before it is asked."""
+    """Return the answers of one model in one place; with ``warm``, all its programs are made beforehand."""
     before = on_each()
     settings = Settings(
         ladders=LADDERS, guards="raise", drafts=True, host_kv_bytes=2**20, loop_steps=loop_steps, max_context=CONTEXT

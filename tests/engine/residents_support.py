@@ -31,7 +31,7 @@ def folders_in(place: Path) -> list[Path]:
 
 
 def need_of(engine: Engine, folder: Path) -> int:
-    """What a model of this shape needs before it can be loaded, as the engine predicts it."""
+    """Return the bytes that a model of this shape needs before it can be loaded, as the engine predicts them."""
     served = engine.load(folder)
     need = engine._owner.models.known[served].entry.need
     engine.unload(served)
@@ -39,7 +39,7 @@ def need_of(engine: Engine, folder: Path) -> int:
 
 
 def status(engine: Engine, served: Served) -> ModelStatus:
-    """What the engine says of a model, when its books are up to date."""
+    """Return the engine's status of a model, when its books are up to date."""
     settle(engine)
     entry = engine._owner.models.known[served].entry
     return next(s for e, s in zip(engine._owner.evictor.ledger.entries, engine.models(), strict=True) if e is entry)
@@ -66,5 +66,5 @@ def constants(engine: Engine) -> int:
 
 
 def is_there(engine: Engine, served: Served) -> bool:
-    """Whether a model is in memory."""
+    """Return True if a model is in memory."""
     return status(engine, served).resident

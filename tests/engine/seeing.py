@@ -75,7 +75,7 @@ def spans_of(model: Model, shown: Picture) -> list[TokenSpan | MediaSpan]:
 
 @dataclass
 class ColdSight:
-    """What a model that sees says to a whole context at once, each piece of text and each picture in one go."""
+    """The answers of a model that sees to a whole context at once, each piece of text and each picture in one go."""
 
     model: Model
     checked: int = 0

@@ -25,7 +25,7 @@ WIDTH, VOCABULARY = 16, 320
 
 @dataclass(frozen=True)
 class Averaging(Architecture):
-    """What comes next follows from the newest token and the mean of all before it."""
+    """A model whose next token follows from the newest one and the mean of all before it."""
 
     vocab_size: int = VOCABULARY  # type: ignore[assignment]  # fields in the place of properties
     width: int = WIDTH  # type: ignore[assignment]
@@ -73,7 +73,7 @@ def model(tiny_model) -> Model:
 
 
 def by_hand(model: Model, prompt: list[int], count: int) -> list[int]:
-    """What it says, in numpy and without a cache."""
+    """Return its answer, in numpy and without a cache."""
     embed, mix = np.asarray(model.params["embed"], np.float64), np.asarray(model.params["mix"], np.float64)
     said = list(prompt)
     for _ in range(count):

@@ -29,7 +29,7 @@ EDGES = (1, 2, 7, 8, 9, 23, 24, 25, 31, 32, 33, CONTEXT - 2, CONTEXT - 1)
 
 @pytest.fixture
 def compiles():
-    """What XLA compiles from here on, by the thread's name."""
+    """The programs that XLA compiles from here on, by the thread's name."""
     found: Counter[str] = Counter()
 
     def seen(event: str, duration: float, **_: str | int) -> None:

@@ -39,7 +39,7 @@ def faults(monkeypatch):
 
 @pytest.fixture
 def said(monkeypatch, caplog):
-    """What a process warned of. Where warnings are errors, as here, they go to the log."""
+    """Return the warnings of a process. Where warnings are errors, as here, they go to the log."""
 
     def said() -> list[str]:
         found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

@@ -107,7 +107,7 @@ IN_RESULT = """
 
 @dataclass(frozen=True)
 class Way:
-    """What a process is doing, and how it ends."""
+    """A process's activity, and how it ends."""
 
     doing: str
     ending: str = ""

@@ -1,4 +1,4 @@
-"""What may happen to a cache, to whole processes that serve from it: right tokens, no signal, and healed afterwards."""
+"""Faults of a cache and whole processes that serve from it: right tokens, no signal, and healed afterwards."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def two_at_once(work: Callable[..., object], *lists: object) -> list[object]:
 
 
 def kept(name: str) -> bool:
-    """Whether a process that finds everything reads it: JAX's own entries are those of the user's functions too."""
+    """Return True if a process that finds everything reads it: JAX's entries are the user's functions' too."""
     return not name.startswith("jax/") or name.startswith("jax/jit_users_")
 
 
@@ -209,7 +209,7 @@ def test_programs_that_are_whole_but_cannot_be_loaded_are_compiled_anew(home, ca
     out, err = home.start(cache, TURNS, "user").communicate()
     found = home.right(json.loads(out))
     assert found["misses"] == 4
-    assert err.count("could not be loaded and is made anew") == len(err.splitlines()) == 4
+    assert err.count("could not be loaded and is made again") == len(err.splitlines()) == 4
     home.serve_warm(cache)
 
 

@@ -53,7 +53,7 @@ def test_another_tokenizer_is_never_mixed_with_the_old_one(evicted):
     path = folder / "tokenizer_config.json"
     sound = path.read_bytes()
     path.write_bytes(b'{"bos_token": "<bos>", "eos_token": "<pad>", "pad_token": "<pad>"}')
-    with pytest.raises(CheckpointError, match=r"another tokenizer than its own\. Unload it, and load it anew"):
+    with pytest.raises(CheckpointError, match=r"another tokenizer than its own\. Unload it, and load it again"):
         engine.submit(served, [2, 5, 6, 7], greedy(4)).result()
     path.write_bytes(sound)
     assert engine.submit(served, [2, 5, 6, 7], greedy(4)).result().ids == before

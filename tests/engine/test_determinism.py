@@ -14,7 +14,7 @@ WAYS = {
     "plain": {},
     "flat": {"temperature": 3.0},
     "filtered": {"temperature": 1.5, "top_k": 40, "top_p": 0.9, "min_p": 0.01},
-    "penalised": {"repetition_penalty": 1.8, "presence_penalty": 0.5, "frequency_penalty": 0.7},
+    "penalized": {"repetition_penalty": 1.8, "presence_penalty": 0.5, "frequency_penalty": 0.7},
     "biased": {"logit_bias": {40: 4.0, 41: -100.0}},
 }
 OTHER_CHUNKS = Ladders(chunks=(8,), capacities=(CONTEXT,), rows=(1, 8))
@@ -68,10 +68,10 @@ def test_seeds_differ_and_a_seed_is_kept(engine_of, tiny_model, prompt):
 def test_a_batch_of_eight_gives_each_what_it_gets_alone(ladders, engine_of, tiny_model, prompt, others, expected):
     engine = engine_of(ladders=ladders)
     served = engine.serve(tiny_model)
-    neighbours = [engine.submit(served, other, sampled(seed=seed)) for seed, other in enumerate(others)]
+    neighbors = [engine.submit(served, other, sampled(seed=seed)) for seed, other in enumerate(others)]
     one = engine.submit(served, prompt, sampled())
     assert one.result().ids == expected["plain"]
-    together = [neighbour.result().ids for neighbour in neighbours]
+    together = [neighbor.result().ids for neighbor in neighbors]
     assert engine.report().steps < 4 * COUNT  # they shared them
     apart = engine_of()
     assert together == [alone(apart, tiny_model, other, sampled(seed=i)).ids for i, other in enumerate(others)]
@@ -91,14 +91,14 @@ def test_other_chunks_and_capacities_change_nothing(engine_of, tiny_model, promp
     assert {way: alone(engine, tiny_model, prompt, sampled(way)).ids for way in WAYS} == expected
 
 
-def test_a_neighbour_that_is_cancelled_changes_nothing(engine_of, tiny_model, prompt, others, expected):
+def test_a_neighbor_that_is_cancelled_changes_nothing(engine_of, tiny_model, prompt, others, expected):
     engine = engine_of(ladders=BATCH)
     served = engine.serve(tiny_model)
-    neighbours = [engine.submit(served, other, sampled(seed=1, max_tokens=60)) for other in others[:3]]
+    neighbors = [engine.submit(served, other, sampled(seed=1, max_tokens=60)) for other in others[:3]]
     one = engine.submit(served, prompt, sampled())
     for place, _ in enumerate(one):
         if place in {2, 5, 9}:
-            neighbours.pop().cancel()
+            neighbors.pop().cancel()
     assert one.result().ids == expected["plain"]
     assert engine.report().failed == 3
 
@@ -132,7 +132,7 @@ def test_drafts_change_nothing(way, engine_of, tiny_model, rng):
     if way is not None:  # in each of them, it tends to repeat itself
         fond = (
             {"repetition_penalty": 0.5, "presence_penalty": -1.0, "frequency_penalty": -1.0}
-            if way == "penalised"
+            if way == "penalized"
             else {}
         )
         sampling = sampled(way, max_tokens=60, temperature=0.15, **fond)

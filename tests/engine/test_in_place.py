@@ -36,7 +36,7 @@ FORMS = [pytest.param(form, marks=kernels_run if form is AttentionForm.KERNEL el
 
 
 @pytest.fixture(autouse=True)
-def _optimised():
+def _optimized():
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield

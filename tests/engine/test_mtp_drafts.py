@@ -36,7 +36,7 @@ RECIPES = {
 WAYS = {
     "greedy": {},
     "drawn": {"temperature": 0.9, "seed": 5},
-    "penalised": {"temperature": 0.5, "seed": 7, "presence_penalty": 0.3, "frequency_penalty": 0.2},
+    "penalized": {"temperature": 0.5, "seed": 7, "presence_penalty": 0.3, "frequency_penalty": 0.2},
 }
 
 

@@ -1,4 +1,4 @@
-"""What another release left on the disk: programs, what they were needed for, what was in memory. Nobody is warned."""
+"""The files of another release on the disk: programs, their needs, what was in memory. There is no warning."""
 
 from __future__ import annotations
 

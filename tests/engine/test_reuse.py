@@ -130,7 +130,7 @@ class Rule:
         held.used = self.clock
 
     def look(self, engine) -> None:
-        """What is there, as the engine has it: after a cancellation, which comes at some moment."""
+        """Return what is there, as the engine has it: after a cancellation, which comes at some moment."""
         settle(engine)
         residents = kv_store_of(engine).index.residents
         self.held = [Held(list(r.keys), r.scope, list(r.turns), r.last_used, set(r.local)) for r in residents]

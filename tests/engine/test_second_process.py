@@ -1,4 +1,4 @@
-"""What one process compiles the next one finds: by JAX's own events, not by our counters alone."""
+"""One process's programs are found by the next one: by JAX's own events, not only by our counters."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WAYS = {
     "greedy": {},
     "drawn": {"temperature": 0.7, "seed": 5},
     "cut": {"temperature": 0.7, "seed": 6, "top_k": 20, "top_p": 0.9},
-    "penalised": {"temperature": 0.5, "seed": 7, "presence_penalty": 0.3, "frequency_penalty": 0.2},
+    "penalized": {"temperature": 0.5, "seed": 7, "presence_penalty": 0.3, "frequency_penalty": 0.2},
 }
 
 

@@ -22,7 +22,7 @@ RECIPES_HERE = [pytest.param(name, marks=by_kernels if "kernels" in name else ()
 
 
 @pytest.fixture
-def optimised():
+def optimized():
     """XLA as users have it."""
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
@@ -50,7 +50,7 @@ def test_a_dispatch_asks_for_no_more_than_it_did(recipe, program):
 @pytest.mark.long
 @by_kernels
 @pytest.mark.parametrize("program", ["a chunk of 16", "a step of 1", "a step of 8"])
-def test_xla_makes_no_more_of_it_than_it_did(optimised, program):
+def test_xla_makes_no_more_of_it_than_it_did(optimized, program):
     gate("compiled", f"int8 by kernels, {program}", compiled("int8 by kernels", program))
 
 

@@ -79,7 +79,7 @@ RECIPES = {
 
 @dataclass
 class Cold:
-    """What a model says to a whole context at once, without an engine, a kept cache or a chunk.
+    """A model's answers to a whole context at once, without an engine, a kept cache or a chunk.
 
     A completion is checked by reading prompt and answer in one go: each token of the answer has to be the best one
     behind those before it. That is what a greedy cold run would have made, token by token.

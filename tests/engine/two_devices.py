@@ -99,7 +99,7 @@ def main(folder: str, names: Sequence[str]) -> dict[str, object]:
 
 
 def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) -> dict[str, object]:
-    """What is seen of a model in one place."""
+    """Return the answers of a model in one place."""
     from langchain_gemma_jax import Ladders
     from langchain_gemma_jax.engine.api.engine import Engine
     from langchain_gemma_jax.engine.base.settings import Settings
@@ -127,7 +127,7 @@ def served_from(folder: str, where: Placement, recipe: Recipe, *, talk: bool) ->
 
 
 def programs(runner: Runner) -> dict[str, object]:
-    """What a chunk and a step give, by the engine's own programs."""
+    """Return the results of a chunk and a step, by the engine's own programs."""
     import numpy as np
 
     from langchain_gemma_jax.engine.device.knobs import knobs, packed
@@ -168,7 +168,7 @@ def programs(runner: Runner) -> dict[str, object]:
 
 
 def conversations(engine: Engine, served: Served) -> dict[str, object]:
-    """What is said with reuse, two at a time, drafts, growth, and by a model that goes and comes back."""
+    """Return the answers with reuse, two at a time, drafts, growth, and by a model that goes and comes back."""
     from langchain_gemma_jax import Sampling
 
     greedy = Sampling(max_tokens=12, ignore_eos=True)

@@ -23,7 +23,7 @@ from langchain_gemma_jax.models.configuration.catalog import published
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.loading.model import Model
 from langchain_gemma_jax.models.packed.choose_forms import BY_KERNELS
-from langchain_gemma_jax.models.packed.quantise import Quantised
+from langchain_gemma_jax.models.packed.quantize import Quantized
 from langchain_gemma_jax.models.recipes import AttentionForm, BetweenForm
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.seams.kv_cache import PageCounts
@@ -45,7 +45,7 @@ RECIPES = {
         _PLAIN,
         attention=AttentionForm.KERNEL,
         between=BetweenForm.KERNEL,
-        storage=Quantised(8, replace(BY_KERNELS, activations="int8")),
+        storage=Quantized(8, replace(BY_KERNELS, activations="int8")),
     ),
 }
 PROGRAMS: Mapping[str, ProgramKey] = {

@@ -52,7 +52,7 @@ from tests.parity.media_models import (
 
 
 def gemma3_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]]:
-    """What a Gemma 3 is given of a picture."""
+    """Return the input that a Gemma 3 gets of a picture."""
     from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 
     processor = Gemma3ImageProcessorPil(**MODELS[name].processor)
@@ -60,7 +60,7 @@ def gemma3_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]
 
 
 def gemma4_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]]:
-    """What a Gemma 4 is given of a picture."""
+    """Return the input that a Gemma 4 gets of a picture."""
     from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
 
     processor = Gemma4ImageProcessorPil(**MODELS[name].processor)
@@ -73,7 +73,7 @@ def gemma4_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]
 
 
 def merged_pictures(name: str) -> Callable[[np.ndarray], dict[str, torch.Tensor]]:
-    """What a Gemma 4 without a tower is given of a picture: patches of a soft token each.
+    """Return the input that a Gemma 4 without a tower gets of a picture: patches of a soft token each.
 
     transformers' own processor of it needs torchvision, so its patches are put together here.
     """

@@ -70,7 +70,7 @@ TIDES = tool(
     ["harbour"],
 )
 BELL = tool("ring_the_bell", "Rings the bell on deck")
-CATALOGUE = tool(
+CATALOG = tool(
     "look_up_book",
     "Looks a book up.\n\nReturns the shelf {room}:[row] on which it stands.",
     {
@@ -320,8 +320,8 @@ CONVERSATIONS: dict[str, Case] = {
     "a tool without parameters": Case(NATIVE, [user("Ring it.")], [BELL]),
     "a tool without a schema": Case(NATIVE, [user("Wave.")], [BARE]),
     "a tool without a description": Case(NATIVE, [user("Go.")], [tool("go", "", {"to": {"type": "string"}})]),
-    "several tools": Case(NATIVE, [user("Ring it at high water.")], [TIDES, BELL, CATALOGUE]),
-    "scalars of all kinds": Case(NATIVE, [user("Find Moby-Dick.")], [CATALOGUE]),
+    "several tools": Case(NATIVE, [user("Ring it at high water.")], [TIDES, BELL, CATALOG]),
+    "scalars of all kinds": Case(NATIVE, [user("Find Moby-Dick.")], [CATALOG]),
     "nested schemas": Case(NATIVE, [user("Plan a trip.")], [EXPEDITION]),
     "items with more than a type": Case(NATIVE, [user("Sort 3, 1, 2.")], [NESTED_DEFAULTS]),
     "properties named like keywords": Case(NATIVE, [user("File it.")], [KEYWORDS]),
@@ -360,13 +360,13 @@ CONVERSATIONS: dict[str, Case] = {
     ),
     "a result that is an empty object": Case(NATIVE, [user("Ring."), called(("ring_the_bell", {})), gave({})], [BELL]),
     "a result that is a list": Case(
-        NATIVE, [user("Titles?"), called(("look_up_book", {"title": "x"})), gave(["a", 2, [], {}])], [CATALOGUE]
+        NATIVE, [user("Titles?"), called(("look_up_book", {"title": "x"})), gave(["a", 2, [], {}])], [CATALOG]
     ),
     "a result that is a number": Case(
-        NATIVE, [user("How many?"), called(("look_up_book", {"title": "x"})), gave(12)], [CATALOGUE]
+        NATIVE, [user("How many?"), called(("look_up_book", {"title": "x"})), gave(12)], [CATALOG]
     ),
     "a result that is true": Case(
-        NATIVE, [user("Is it?"), called(("look_up_book", {"title": "x"})), gave(True)], [CATALOGUE]
+        NATIVE, [user("Is it?"), called(("look_up_book", {"title": "x"})), gave(True)], [CATALOG]
     ),
     "a result that is nothing": Case(NATIVE, [user("Ring."), called(("ring_the_bell", {})), gave(None)], [BELL]),
     "a result that is empty": Case(GEMMA4, [user("Ring."), called(("ring_the_bell", {})), gave("")], [BELL]),

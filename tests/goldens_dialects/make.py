@@ -43,7 +43,7 @@ def template(name: str, folder: Path | None) -> str:
 
 
 def rendered(template_text: str, name: str, case: Case) -> str:
-    """What a template makes of a conversation."""
+    """Return a conversation as a template renders it."""
     options = dict(case.options)
     options.pop("text_after_calls", None)  # what templates do anyway
     prompt = options.pop("generation_prompt", True)
@@ -106,7 +106,7 @@ def as_templates_know(name: str, case: Case) -> list[Said]:
 
 
 def all_texts(messages: list[Said], number: int) -> bool:
-    """Whether the result with this number, and those beside it, are texts."""
+    """Return True if the result with this number, and those next to it, are texts."""
     first = number
     while messages[first - 1]["role"] == "tool":
         first -= 1

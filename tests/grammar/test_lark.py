@@ -17,7 +17,7 @@ from tests.dialects.walks import constraints
 
 
 def fits(text):
-    """Whether texts fit a pattern: a function."""
+    """Return a function that says if texts fit a pattern."""
     return Reading(words([parse(text)])).fits
 
 

@@ -34,7 +34,7 @@ def pattern(rng, depth=2):
 
 
 def fits(text):
-    """Whether texts fit a pattern: a function."""
+    """Return a function that says if texts fit a pattern."""
     return Reading(words([parse(text)])).fits
 
 

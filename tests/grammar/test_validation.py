@@ -1,4 +1,4 @@
-"""What a schema refuses is what jsonschema's own validator refuses; and whatever the pattern, it takes no time."""
+"""A schema refuses what jsonschema's own validator refuses; and whatever the pattern, it takes no time."""
 
 from __future__ import annotations
 

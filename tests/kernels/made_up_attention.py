@@ -45,7 +45,7 @@ def as_numbers(stored: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Case:
-    """What attention is asked for: arrays as traced code hands them over, and what is static."""
+    """The input of attention: arrays as traced code hands them over, and what is static."""
 
     queries: np.ndarray  # [row, token, head, dim]
     keys: np.ndarray  # [page, kv_head, slot, dim]

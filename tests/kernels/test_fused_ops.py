@@ -1,4 +1,4 @@
-"""What lies between products, by the kernels: its definition, a row's numbers the same in any company, or an error."""
+"""The operations between products, by the kernels: their definition, a row's numbers in any company, or an error."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def png(width: int = 2, height: int = 2, data: bytes | None = None) -> bytes:
 
 
 def scanned_jpeg(scans: int, side: int = 64) -> bytes:
-    """A progressive JPEG of one colour with so many more scans, in which there is nothing."""
+    """A progressive JPEG of one color with so many more scans, in which there is nothing."""
     whole = encoded("JPEG", np.full((side, side), 128, np.uint8), progressive=True)
     last = whole[whole.rindex(b"\xff\xda") : -2]
     return whole[:-2] + last * scans + whole[-2:]

@@ -87,7 +87,7 @@ def test_a_file_that_changed_has_another_digest(place):
 
 @pytest.mark.long
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(place):
-    """Somebody swaps a folder for a link all the time: what is read is inside, or nothing is."""
+    """A folder is swapped for a link all the time: what is read is inside, or nothing is."""
     inside, swapped = place / "allowed/below", place / "allowed/moved"
     stop = threading.Event()
 

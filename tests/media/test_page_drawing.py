@@ -15,7 +15,7 @@ from tests.media.samples import pdf
 
 
 def frames(data: bytes, most_pages: int = 9) -> list[tuple[int, int, int, int]]:
-    """What it writes of a document, but for pixels."""
+    """Return the frames that it writes of a document, but for pixels."""
     out, found = io.BytesIO(), []
     draw(data, most_pages, 64, out)
     out.seek(0)

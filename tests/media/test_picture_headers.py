@@ -1,4 +1,4 @@
-"""What images say of themselves, beside what Pillow reads; and images whose beginning lies."""
+"""The headers of images, next to what Pillow reads; and images whose beginning lies."""
 
 from __future__ import annotations
 

@@ -86,21 +86,21 @@ def test_what_is_transparent_is_seen_on_white():
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "I;16", "CMYK", "LA", "RGB"])
-def test_every_kind_of_colour(mode):
-    grey = Image.fromarray(pixels()[:, :, 0])
+def test_every_kind_of_color(mode):
+    gray = Image.fromarray(pixels()[:, :, 0])
     if mode == "I;16":
         deep = (pixels()[:, :, 0].astype(np.uint16) << 8) + 99
         data = written(Image.fromarray(deep))
         assert (read(data)[:, :, 0] == pixels()[:, :, 0]).all(), "the upper eight of sixteen bits"
         return
-    data = written(grey.convert(mode), "JPEG" if mode == "CMYK" else "PNG", quality=98)
+    data = written(gray.convert(mode), "JPEG" if mode == "CMYK" else "PNG", quality=98)
     off = {"1": 255, "CMYK": 12}.get(mode, 1)
     assert np.abs(read(data).astype(int) - pixels()[:, :, :1]).max() <= off
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_the_first_frame_of_what_moves(kind):
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue", "lime")]
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue", "lime")]
     data = written(frames[0], kind, save_all=True, append_images=frames[1:], lossless=True)
     assert (read(data) == [255, 0, 0]).all()
 

@@ -185,7 +185,7 @@ def test_this_machine_is_never_asked(server):
 
 
 def test_a_name_is_resolved_once(server):
-    """What a name means is told anew each time by whoever owns it: the address that was looked at is the one asked."""
+    """A name's owner may give another address each time: the address that was checked is the one asked."""
     told: list[str] = []
 
     def changing(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:  # noqa: A002

@@ -1,4 +1,4 @@
-"""What packed weights cost in quality is measured on a text."""
+"""The cost of packed weights in quality is measured on a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write, call and name is nowhere that others look: no log, metric, span, alert, report or status file."""
+"""People's words, calls and names are nowhere that others look: no log, metric, span, alert, report or status file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guard found in a block of code, to be read, kept and drawn."""
+"""The findings of a guard in a block of code, to be read, kept and drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What really happens in an engine trips its guards: a conversation that grows, a model that comes and goes."""
+"""Real events in an engine trip its guards: a conversation that grows, a model that comes and goes."""
 
 from __future__ import annotations
 

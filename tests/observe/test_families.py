@@ -1,4 +1,4 @@
-"""What Prometheus is told is what the report says, whatever happened; and it is never too much, or too late."""
+"""Prometheus gets what the report says, whatever happened; and it is never too much, or too late."""
 
 from __future__ import annotations
 

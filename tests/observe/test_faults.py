@@ -74,7 +74,7 @@ class Ground:
                 device.excess = before
 
     def cold_start(self, app: str) -> None:
-        """What is needed is not there, and takes longer to compile than there is time."""
+        """The needed program is not there, and takes longer to compile than there is time."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Library, "cold_cost", lambda *_: CompileCost(120.0))
             self.ask(app, timeout=60)

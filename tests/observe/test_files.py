@@ -1,4 +1,4 @@
-"""What people install: rules that a Prometheus takes and that say what they should, a dashboard of what there is."""
+"""The files that people install: rules that a Prometheus takes and that say what they should, a dashboard."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_grafana_knows_every_field_of_the_dashboard():
 
 
 def lost(tree: object, back: object, place: str = "") -> Iterator[str]:
-    """What is in a tree and did not come back, or came back otherwise."""
+    """Return the parts of a tree that did not come back, or came back otherwise."""
     if isinstance(tree, dict) and isinstance(back, dict):
         for name, value in tree.items():
             yield from lost(value, back[name], f"{place}.{name}") if name in back else (f"{place}.{name}",)

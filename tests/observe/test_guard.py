@@ -265,7 +265,7 @@ ON_DEVICE = on_device(4)
 
 
 def test_a_watched_call_takes_few_steps_more():
-    """What is watched goes through Python."""
+    """A watched call goes through Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         WARM(ON_DEVICE)

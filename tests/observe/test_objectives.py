@@ -17,7 +17,7 @@ def test_the_ones_that_come_with_the_package():
     goals = {each.name: each.percent for each in found.all}
     assert set(goals) == set(KINDS)
     assert (goals["availability"], goals["cold_starts"], goals["cache_hits"]) == (99.9, 99, 95)
-    assert (goals["utilisation"], goals["device_memory"]) == (60, 80)
+    assert (goals["utilization"], goals["device_memory"]) == (60, 80)
     assert [each.within for each in found.all if each.name == "first_token"] == [1.0]
     assert {each.name for each in found.all if each.pages} == {"availability", "steady_first_token"}
     assert set(BOUNDS) <= set(LATENCIES)
@@ -45,7 +45,7 @@ def test_the_ones_that_come_with_the_package():
         ),
         ("[first_token]\ngoal = 9\n", 1, r"expected within = \.\.\."),
         ("[availability]\ngoal = 9\npages = 1\n", 3, "pages: expected true or false, found 1"),
-        ("[utilisation]\nleast = 60\npages = true\n", 3, r"\[utilisation\]: expected least, found 'pages'"),
+        ("[utilization]\nleast = 60\npages = true\n", 3, r"\[utilization\]: expected least, found 'pages'"),
         ("availability = 99\n", 1, r"expected a table \[availability\] with goal, pages, by, found 99"),
         ("at_least = -1\n", 1, "at_least: expected a number above 0, found -1"),
     ],

@@ -243,7 +243,7 @@ GEMMA_LIBRARY = (
     "gemma4-31b",
     "gemma4-26b-a4b",
 )
-"""What ``gemma_tree_dump.py`` calls its models, which the official library shrinks itself."""
+"""The names of ``gemma_tree_dump.py``'s models, which the official library shrinks itself."""
 
 
 def with_few_layers(name: str) -> Raw:

@@ -33,7 +33,7 @@ from langchain_gemma_jax.models.loading.from_gemma import from_gemma
 from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.seams.params import Params
 from tests.parity.architectures import GEMMA_LIBRARY, MULTIMODAL, SHRUNK
-from tests.parity.tiny import FLOAT32, OPTIMISED, Program, Runner
+from tests.parity.tiny import FLOAT32, OPTIMIZED, Program, Runner
 
 BAR = 2e-4  # of the logits' spread: their standard deviation
 CAPACITY, LENGTHS = 240, (1, 4, 48, 104, 168)  # slots, and what chunks are padded to: few programs
@@ -46,7 +46,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Reference:
-    """What a reference computed for one model: rows of a prompt and the tokens that greedy decoding adds."""
+    """A reference's results for one model: rows of a prompt and the tokens that greedy decoding adds."""
 
     name: str
     tokens: Ints  # [row, token], padded
@@ -90,7 +90,7 @@ class Result:
 
 
 def compare(
-    result: Result, config: ModelConfig, params: Params, reference: Reference, program: Program = OPTIMISED
+    result: Result, config: ModelConfig, params: Params, reference: Reference, program: Program = OPTIMIZED
 ) -> None:
     """Run one model in every way that must not matter, and enter the differences."""
     rows = range(len(reference.tokens))
@@ -118,7 +118,7 @@ def compare(
 
 
 def _enter_greedy(result: Result, reference: Reference, row: int, at: int, ours: Floats, spread: float) -> None:
-    """Whether ours prefers the token that the reference took, after the same tokens."""
+    """Enter whether ours prefers the token that the reference took, after the same tokens."""
     token, preferred = int(reference.tokens[row, at]), int(ours.argmax())
     result.greedy += token == preferred
     result.greedy_of += 1

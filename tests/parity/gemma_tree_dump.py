@@ -1,4 +1,4 @@
-"""What the official library computes, for tiny models of every architecture that it has.
+"""The official library's results, for tiny models of every architecture that it has.
 
     python tests/parity/gemma_tree_dump.py OUT_FOLDER [--seeds N] [--only NAME]
 
@@ -10,7 +10,7 @@ architecture and seed it writes a folder ``OUT_FOLDER/<architecture>-<seed>`` wi
     reference.npz   tokens [40], logits [40, vocabulary], continuation [16]: the tokens that greedy decoding adds
 
 The prompt crosses the sliding window of 8 five times. The continuation is computed by full forwards, without a cache.
-Before all that it compares the sizes that the library publishes with the catalogue, and stops at a difference.
+Before all that it compares the sizes that the library publishes with the catalog, and stops at a difference.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def random_tree(
         if isinstance(value, Mapping):
             tree[name] = random_tree(value, random, config, (*path, name))
         elif len(value.shape) == 1:
-            centre = 1.0 - config.norm_offset if name == "scale" else 1.0
-            tree[name] = (centre + 0.2 * random.normal(size=value.shape)).astype(np.float32)
+            center = 1.0 - config.norm_offset if name == "scale" else 1.0
+            tree[name] = (center + 0.2 * random.normal(size=value.shape)).astype(np.float32)
         else:
             tree[name] = (random.normal(size=value.shape) * config.width**-0.5).astype(np.float32)
     if path[-1:] == ("query_norm",):  # Gemma 4 has no other scale in attention
@@ -174,11 +174,11 @@ def dump(name: str, model: object, seeds: int, folder: Path) -> None:
 
 
 def check_sizes() -> None:
-    """Compare each model that the library publishes with this package's catalogue, which has Hugging Face's sizes."""
+    """Compare each model that the library publishes with this package's catalog, which has Hugging Face's sizes."""
     for name in filter(re.compile(r"Gemma\d_").match, dir(gm.nn)):
         architecture = read_architecture(getattr(gm.nn, name)())
         if not any(same_architecture(size, architecture) for size in known().values()):
-            raise SystemExit(f"{name} of the library is like no model of the catalogue: {architecture}")
+            raise SystemExit(f"{name} of the library is like no model of the catalog: {architecture}")
 
 
 def main() -> None:

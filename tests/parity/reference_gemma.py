@@ -1,4 +1,4 @@
-"""What the official library computes, for the comparison: the models of ``gemma_tree_dump.py``, and more of each.
+"""The official library's results, for the comparison: the models of ``gemma_tree_dump.py``, and more of each.
 
     python tests/parity/reference_gemma.py OUT_FOLDER [--seeds N] [--only NAME]
 
@@ -40,7 +40,7 @@ def digest(name: str, seed: int) -> str:
 
 
 def is_there(reference: Path, wanted: str) -> bool:
-    """Whether an earlier run wrote exactly this."""
+    """Return True if an earlier run wrote exactly this."""
     if not reference.exists():
         return False
     with np.load(reference) as found:

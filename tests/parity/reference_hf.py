@@ -1,4 +1,4 @@
-"""What transformers computes, for tiny models of every architecture.
+"""The results of transformers, for tiny models of every architecture.
 
     python tests/parity/reference_hf.py OUT_FOLDER [--seeds N] [--only NAME]
 
@@ -99,7 +99,7 @@ def digest(name: str, seed: int) -> str:
 
 
 def is_there(reference: Path, wanted: str) -> bool:
-    """Whether an earlier run wrote exactly this."""
+    """Return True if an earlier run wrote exactly this."""
     if not reference.exists():
         return False
     with np.load(reference) as found:

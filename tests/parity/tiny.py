@@ -88,9 +88,9 @@ def _program(
 
 Program: TypeAlias = Callable[..., tuple[jax.Array, KVCache]]
 
-OPTIMISED: Program = jax.jit(_program, static_argnums=(1, 2))
+OPTIMIZED: Program = jax.jit(_program, static_argnums=(1, 2))
 QUICK: Program = jax.jit(_program, static_argnums=(1, 2), compiler_options={"xla_backend_optimization_level": 0})
-"""Without LLVM's optimisations: the same numbers but for rounding, compiled in half the time."""
+"""Without LLVM's optimizations: the same numbers but for rounding, compiled in half the time."""
 AS_USERS: Program = jax.jit(
     _program,
     static_argnums=(1, 2),

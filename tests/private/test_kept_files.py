@@ -28,7 +28,7 @@ def warned():
 def files(tmp_path, warned):
     wording = Wording(
         files="notes",
-        unread="A note in {folder} cannot be read, and is written anew",
+        unread="A note in {folder} cannot be read, and is written again",
         danger="Others could write in your name.",
         choose="set NOTES to a folder of your own",
         choose_unseen="set NOTES to a new folder",
@@ -68,7 +68,7 @@ def test_a_damaged_file_is_deleted_and_one_that_cannot_be_read_is_said(files, wa
     assert (files.facts("a"), files.facts("b").st_size) == (None, 1)
     warned.clear()
     assert files.read("b", refused) is None
-    assert warned == [f"A note in {files.path} cannot be read, and is written anew: no."]
+    assert warned == [f"A note in {files.path} cannot be read, and is written again: no."]
 
 
 def test_after_a_write_that_failed_files_are_read_alone(files, warned):

@@ -18,10 +18,10 @@ from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.seams.params import assemble
 
 ROOT = Path(__file__).parents[2]
-__all__ = ["FILE", "asked_of", "dense_folder", "dequantised"]
+__all__ = ["FILE", "asked_of", "dense_folder", "dequantized"]
 
 
-def dequantised(model: Model) -> Model:
+def dequantized(model: Model) -> Model:
     """The dense float32 model that a packed one stands for."""
     recipe = choose_recipe("float32")
 
@@ -31,11 +31,11 @@ def dequantised(model: Model) -> Model:
 
     specs = walk(abstract(model.config, "float32", recipe.layout))
     params = assemble((path, dense(path, spec)) for path, spec in specs)
-    return replace(model, params=params, recipe=recipe, name="dequantised", read_from=None)
+    return replace(model, params=params, recipe=recipe, name="dequantized", read_from=None)
 
 
 def asked_of(reference: str, where: Path, asked: object, script: str | None = None):
-    """What a reference library answers, in an environment of its own. None: there is no such environment."""
+    """Return the answers of a reference library, in an environment of its own. None: there is no such environment."""
     python = ENVIRONMENTS / reference / "bin" / "python"
     if not python.exists():
         return None

@@ -1,4 +1,4 @@
-"""What transformers makes of a folder: greedy tokens behind prompts, by how much each was preferred, and a page's loss.
+"""The results of transformers for a folder: greedy tokens after prompts, by how much each was preferred, a page's loss.
 
     .envs/hf/bin/python tests/real/reference_hf.py FOLDER < asked.json > found.json
 

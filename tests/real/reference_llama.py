@@ -1,4 +1,4 @@
-"""What llama.cpp makes of texts: their ids, by the tokenizer in a GGUF file.
+"""The token ids that llama.cpp makes of texts, by the tokenizer in a GGUF file.
 
 .envs/llama/bin/python tests/real/reference_llama.py FILE < texts.json > ids.json
 """

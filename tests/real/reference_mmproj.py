@@ -1,8 +1,8 @@
-"""What llama.cpp makes of pictures and sounds: their soft tokens, by an mmproj file beside a GGUF model.
+"""The soft tokens that llama.cpp makes of pictures and sounds, by an mmproj file next to a GGUF model.
 
     .envs/llama/bin/python tests/real/reference_mmproj.py MODEL MMPROJ < shown.json > soft_tokens.json
 
-What is shown is a list of pictures as nested lists of bytes ``[row, column, colour]``, and of sounds ``[sample]``.
+What is shown is a list of pictures as nested lists of bytes ``[row, column, color]``, and of sounds ``[sample]``.
 """
 
 from __future__ import annotations

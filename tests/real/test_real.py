@@ -14,7 +14,7 @@ from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.models.compare import TEXT, score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.loading.model import Model
-from tests.real.real_model import FILE, asked_of, dense_folder, dequantised
+from tests.real.real_model import FILE, asked_of, dense_folder, dequantized
 from tests.real.texts import WORDS, texts
 
 pytestmark = [
@@ -53,14 +53,14 @@ def exact():
 
 @pytest.fixture(scope="module")
 def dense(packed):
-    model = dequantised(packed)
+    model = dequantized(packed)
     yield model
     model.close()
 
 
 @pytest.fixture(scope="module")
 def reference(packed):
-    """What transformers makes of the dense folder."""
+    """The results of transformers for the dense folder."""
     prompts = [ids_of(packed, prompt) for prompt in PROMPTS]
     asked = {"prompts": prompts, "count": COUNT, "page": ids_of(packed, TEXT)}
     found = asked_of("hf", dense_folder(packed), asked)

@@ -33,7 +33,7 @@ class HostGroup:
         return ChatGemmaJax(server=self.server, **asked)  # type: ignore[arg-type]
 
     def ready(self) -> bool:
-        """Whether the leader says that it is."""
+        """Return True if the leader says that it is ready."""
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(self.server.removeprefix("unix:"))
             line.sendall(b"GET /ready HTTP/1.0\r\nHost: localhost\r\n\r\n")

@@ -3,7 +3,7 @@
     python -m tests.scale.ray_group
 
 It prints the server's address when the group is ready, and again after "kill", which kills the follower, so that both
-begin anew. "lose" kills the follower's actor as well. "end" ends it, and what the processes ended with is printed.
+begin again. "lose" kills the follower's actor as well. "end" ends it, and what the processes ended with is printed.
 """
 
 from __future__ import annotations

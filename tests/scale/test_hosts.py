@@ -18,7 +18,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
-ASKED = ["What is a ring buffer?", "Name a colour.", "Count from one to ten.", "Who wrote the play about the prince?"]
+ASKED = ["What is a ring buffer?", "Name a color.", "Count from one to ten.", "Who wrote the play about the prince?"]
 
 SCHEMA = {"title": "Reply", "type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}
 
@@ -71,7 +71,7 @@ def test_each_host_keeps_its_programs_and_a_second_start_compiles_nothing(tmp_pa
         assert talks(second) == expected
         until(lambda: all(path.stat().st_atime_ns for path in written))  # each is read again
         assert second.end() == [0, 0]
-    assert [path.stat().st_ino for path in written] == inodes, "what is compiled anew is written anew"
+    assert [path.stat().st_ino for path in written] == inodes, "what is compiled again is written again"
     assert of_each_host(programs) == kept
 
 
@@ -114,7 +114,7 @@ def test_the_end_of_one_host_is_told_to_all_who_wait(tmp_path, programs, seed):
             assert lost or str(error).startswith("No engine answers"), error
         ended = group.ended()
         assert ended[seed % 2] == -signal.SIGKILL
-        assert ended[1 - seed % 2] not in {0, -signal.SIGKILL}  # so that who keeps the group alive begins it anew
+        assert ended[1 - seed % 2] not in {0, -signal.SIGKILL}  # so that who keeps the group alive begins it again
         assert list(Path(tmp_path / "group").glob("*.sock")) == [] or seed % 2 == 0
 
 

@@ -1,4 +1,4 @@
-"""A group of hosts that Ray starts: its plan, its processes, and that one lost host has all of them begin anew."""
+"""A group of hosts that Ray starts: its plan, its processes, and that one lost host has all of them begin again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ActorGoneError(Exception):
 
 
 class Actor:
-    """What an actor of Ray's is like, here."""
+    """A stand-in for an actor of Ray's."""
 
     def __init__(self, plan: HostsPlan, number: int) -> None:
         self.ended: list[int | None] = [None]

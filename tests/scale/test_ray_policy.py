@@ -1,4 +1,4 @@
-"""What Ray is told of a deployment, and what it asks of its policy."""
+"""The settings of a deployment that Ray gets, and the questions that it asks of its policy."""
 
 from __future__ import annotations
 

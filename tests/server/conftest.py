@@ -40,6 +40,6 @@ def says(monkeypatch) -> Callable[..., ScriptedEngine]:
 
 @pytest.fixture(autouse=True)
 def _warnings_of_its_own():
-    """What a call's answer hears of warnings ends with the test: a later one's would go there and not to its caller."""
+    """Forget at the end of a test who hears a call's warnings: a later one's would go there and not to its caller."""
     yield
     warning_sink.set(None)

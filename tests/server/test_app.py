@@ -28,7 +28,7 @@ SAYS_SO = {  # a status and a code of its own for each
     errors.UnknownModelError("no"): (404, "model_not_found"),
     errors.SchemaError("#", "no"): (400, "invalid_schema"),
     errors.DeviceMemoryError("full"): (503, "out_of_memory"),
-    errors.GatedModelError("licence"): (403, "gated_model"),
+    errors.GatedModelError("license"): (403, "gated_model"),
     errors.ClosedError("closed"): (503, "closing"),
     errors.ApiKeyError("key"): (401, "invalid_api_key"),
 }

@@ -194,7 +194,7 @@ def changed(whole: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def in_form(path: str, told: bytes) -> bool:
-    """Whether an error is told as an API tells errors."""
+    """Return True if an error has the form of an API's errors."""
     found = json.loads(told)
     if path == "/v1/messages":
         return found["type"] == "error" and {"type", "message"} <= set(found["error"])

@@ -39,7 +39,7 @@ def installed(tmp_path_factory) -> Path:
 
 
 def run(folder: Path, script: str, at: str) -> dict[str, Any]:
-    """What a script found."""
+    """Return the findings of a script."""
     done = subprocess.run(
         ["node", script, at], cwd=folder, capture_output=True, text=True, check=False
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is asked by GET."""
+"""The paths that are asked for by GET."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server as a process: it is killed, it is told to end, it starts anew. Clients learn of it at once, in our words."""
+"""A server as a process: it is killed, it is told to end, it restarts. Clients learn of it at once, in our words."""
 
 from __future__ import annotations
 

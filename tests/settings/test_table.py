@@ -14,7 +14,7 @@ from langchain_gemma_jax.decisions import GemmaDecisionModel
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
 from langchain_gemma_jax.models.configuration import how_to_load
 from langchain_gemma_jax.models.configuration.abstract import ITEM_BYTES
-from langchain_gemma_jax.models.packed import activations, quantise
+from langchain_gemma_jax.models.packed import activations, quantize
 from langchain_gemma_jax.settings.table import SAMPLED, SETTINGS, ChatSettings, checked_setting
 from scripts.settings_page import PAGE, written
 
@@ -86,7 +86,7 @@ def test_a_setting_has_a_check_and_a_documentation():
 
 def test_loading_takes_what_the_table_allows():
     assert {*ITEM_BYTES} == {*how_to_load.DTYPES}
-    assert (quantise.WEIGHTS, activations.ACTIVATIONS) == (how_to_load.WEIGHTS, how_to_load.ACTIVATIONS)
+    assert (quantize.WEIGHTS, activations.ACTIVATIONS) == (how_to_load.WEIGHTS, how_to_load.ACTIVATIONS)
 
 
 def test_a_name_is_of_one_setting():

@@ -40,7 +40,7 @@ def start(folder: Path, *counts: int) -> dict[str, Any]:
 
 
 def served(folder: str, count: int) -> dict[str, Any]:
-    """What is seen of the model on so many devices."""
+    """Return the answers of the model on this many devices."""
     import jax
 
     from langchain_gemma_jax import Ladders, Sampling

@@ -1,4 +1,4 @@
-"""What cannot be served is refused before weights are read; bodies and heads are found wherever a class has them."""
+"""Unservable models are refused before weights are read; bodies and heads are found wherever a class has them."""
 
 from __future__ import annotations
 

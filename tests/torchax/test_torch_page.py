@@ -1,4 +1,4 @@
-"""What docs/torchax.md and a notebook show for a program of one's own runs as it stands."""
+"""The programs of docs/torchax.md and of a notebook run as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real Gemma 3 270M, dequantised, says through torchax what it says through our own forward pass, and torch's."""
+"""The real Gemma 3 270M, dequantized, says through torchax what it says through our own forward pass, and torch's."""
 
 from __future__ import annotations
 

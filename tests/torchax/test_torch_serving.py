@@ -1,4 +1,4 @@
-"""What the engine does for a Gemma it does for others: reuse, drafts, few programs, none in a second process."""
+"""Other families get from the engine what a Gemma gets: reuse, drafts, few programs, none in a second process."""
 
 from __future__ import annotations
 

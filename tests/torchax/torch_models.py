@@ -107,7 +107,7 @@ def save_random(folder: Path, kind: str, sizes: dict[str, Any], seed: int = 0, *
 
 
 def scores(module: Any, ids: list[int]) -> np.ndarray:
-    """What torch scores after each token, without a cache."""
+    """Return torch's scores after each token, without a cache."""
     import torch
 
     with torch.no_grad():
@@ -116,7 +116,7 @@ def scores(module: Any, ids: list[int]) -> np.ndarray:
 
 
 def greedy_by_torch(module: Any, prompt: list[int], count: int, valid: int) -> list[int]:
-    """What torch says, by whole passes without a cache: ids from ``valid`` on are no tokens."""
+    """Return torch's answer, by whole passes without a cache: ids from ``valid`` on are no tokens."""
     said = list(prompt)
     for _ in range(count):
         said.append(int(scores(module, said)[-1, :valid].argmax()))

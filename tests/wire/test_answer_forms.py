@@ -26,7 +26,7 @@ LOGPROB = {"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": []}
 
 
 class Noted:
-    """What was shown, as it came."""
+    """The parts that were shown, as they came."""
 
     def of(self, part):
         return [part]

@@ -144,7 +144,7 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Return a value of ``Sampling`` as it is stored: lists and dictionaries can be serialised."""
+    """Return a value of ``Sampling`` as it is stored: lists and dictionaries can be serialized."""
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, FrozenBias) else value
 
 

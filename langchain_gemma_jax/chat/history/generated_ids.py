@@ -1,6 +1,6 @@
 """The ids of recent answers, so that a conversation that comes back is read as it was generated.
 
-Text that is encoded anew can have other ids than those that the model generated, and then its KV cannot be reused.
+Text that is encoded again can have other ids than those that the model generated, and then its KV cannot be reused.
 An answer is found by its text, thoughts and calls, and by the conversation before it. One that was changed in between
 is not found. One that went through JSON, or lost the id of its message, is found.
 """

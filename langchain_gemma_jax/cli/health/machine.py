@@ -38,7 +38,7 @@ def look(package_version: str) -> Iterator[Finding]:
 
 
 def _advice(error: Exception) -> str:
-    return "" if isinstance(error, GemmaJaxError) else "Install JAX anew for this machine: docs/install.md."
+    return "" if isinstance(error, GemmaJaxError) else "Install JAX again for this machine: docs/install.md."
 
 
 def _releases(package_version: str) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ def _compile_cache() -> Iterator[Finding]:
     root = compile_cache_root()
     if root is None:
         yield Finding(
-            "compile cache", Verdict.WARN, "it is off", "Set GEMMA_JAX_COMPILE_CACHE=on: each process compiles anew."
+            "compile cache", Verdict.WARN, "it is off", "Set GEMMA_JAX_COMPILE_CACHE=on: each process compiles again."
         )
         return
     store = current_store()

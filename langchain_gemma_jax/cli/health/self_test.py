@@ -91,7 +91,7 @@ def _second(first: dict[str, Any], second: dict[str, Any], first_s: float, secon
         f"all, after {first_s:.1f} s with {first['compiles']} compiled"
     )
     if compile_cache_root() is None:
-        return Finding("second process", Verdict.WARN, text, "Each process compiles anew: GEMMA_JAX_COMPILE_CACHE=on.")
+        return Finding("second process", Verdict.WARN, text, "Each process compiles again: GEMMA_JAX_COMPILE_CACHE=on.")
     if second["compiles"]:
         advice = "The folder cannot be written, or JAX's own settings say where: see docs/runbooks.md, cache trouble."
         return Finding("second process", Verdict.BAD if not second["cache_hits"] else Verdict.WARN, text, advice)

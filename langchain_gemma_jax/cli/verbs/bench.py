@@ -190,7 +190,7 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"--against: expected a file that --output wrote, and {file} is none: {error}") from error
     if version != FORMAT:
-        raise InputError(f"--against: {file} was written by another version of this command. Measure anew.")
+        raise InputError(f"--against: {file} was written by another version of this command. Measure again.")
     if wrong := [f"{each.name} is {each.value}" for each in figures if not 0 < each.value < math.inf]:
         raise InputError(f"--against: {file}: expected figures above 0, found {', '.join(wrong)}.")
     if not {each.name for each in figures} - SHOWN_ONLY:

@@ -156,7 +156,7 @@ def _rm(options: argparse.Namespace) -> int:
         )
     if not options.yes:
         if not interactive():
-            raise InputError(f"{found.name} is deleted when you say --yes: this is no terminal to ask at.")
+            raise InputError(f"{found.name} is deleted only with --yes: there is no terminal to ask at.")
         if not _agrees(f"Delete {found.name}, {show_bytes(found.nbytes)}, from {found.folder}? [y/N] "):
             say("Nothing was deleted.")
             return 1

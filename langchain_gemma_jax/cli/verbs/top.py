@@ -1,4 +1,4 @@
-"""``gemma-jax top``: the activity of all engines of this user, drawn anew every second."""
+"""``gemma-jax top``: the activity of all engines of this user, drawn again every second."""
 
 from __future__ import annotations
 

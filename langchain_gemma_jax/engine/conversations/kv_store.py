@@ -79,7 +79,7 @@ class KvStore:
     def take(self, request: Request, reuse: Reuse) -> bool:
         """Give a request a conversation with as much of its context as is kept. False: there is no room now.
 
-        ``reuse``: the plan. It is made anew if anything came or went since, such as to make room for encoders.
+        ``reuse``: the plan. It is made again if anything came or went since, such as to make room for encoders.
         """
         asked, progress = request.asked, request.progress
         reuse = self._bring_back(request, self.index.renewed(reuse, request.keys(), asked.scope))

@@ -28,36 +28,36 @@ def legal_scores(
     NaN counts as -inf, and +inf as the largest float. If no finite score remains, the raw scores decide among the
     tokens that the grammar allows (a bias gives way to the grammar), or among all if it allows none.
     """
-    penalised, biased = _is_penalised(knobs), knobs.named_ints().biases > 0
+    penalized, biased = _is_penalized(knobs), knobs.named_ints().biases > 0
     ids, size = share.ids(scores.size), scores.size
     known = scores if valid_vocab >= share.total(size) else jnp.where(ids < valid_vocab, scores, -jnp.inf)
     best = share.max(known)
 
     def edited() -> tuple[jax.Array, jax.Array]:
         legal = jnp.where(masked, share.own(_bits(allowed, share.total(size)), size), True) & (ids < valid_vocab)
-        row = lax.cond(penalised, lambda: _penalised(scores, knobs, history, position, share), lambda: scores)
+        row = lax.cond(penalized, lambda: _penalized(scores, knobs, history, position, share), lambda: scores)
         row = lax.cond(biased, lambda: _biased(row, knobs, share), lambda: row)
         row = jnp.where(legal, jnp.nan_to_num(row, nan=-jnp.inf, neginf=-jnp.inf), -jnp.inf)
         row = lax.cond(share.max(row) > -jnp.inf, lambda: row, lambda: _rescued(scores, legal, valid_vocab, share))
         return row, share.max(row)
 
     result: tuple[jax.Array, jax.Array] = lax.cond(
-        penalised | biased | masked | ~jnp.isfinite(best), edited, lambda: (known, best)
+        penalized | biased | masked | ~jnp.isfinite(best), edited, lambda: (known, best)
     )
     return result
 
 
 def is_edited(knobs: Knobs) -> jax.Array:
     """Return True if a request has penalties or biases, which change the model's scores."""
-    return _is_penalised(knobs) | (knobs.named_ints().biases > 0)
+    return _is_penalized(knobs) | (knobs.named_ints().biases > 0)
 
 
-def _is_penalised(knobs: Knobs) -> jax.Array:
+def _is_penalized(knobs: Knobs) -> jax.Array:
     floats = knobs.named_floats()
     return (floats.repetition != 1) | (floats.presence != 0) | (floats.frequency != 0)
 
 
-def _penalised(
+def _penalized(
     scores: jax.Array, knobs: Knobs, history: jax.Array, position: jax.Array, share: ScoreShare
 ) -> jax.Array:
     floats, ints = knobs.named_floats(), knobs.named_ints()

@@ -121,7 +121,7 @@ def _give_back(array: Array) -> None:
 
 
 def _runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last page of each run of neighbours.
+    """Return the first and the last page of each run of neighbors.
 
     >>> _runs([1, 2, 3, 7])
     [(1, 3), (7, 7)]

@@ -26,7 +26,7 @@ BELOW_ONE = 1 - 2.0**-24
 
 
 def key_at(seed: jax.Array, position: jax.Array) -> jax.Array:
-    """Return the key, uint32 [2], of the token at a position: a Threefry of both, so neighbours are independent."""
+    """Return the key, uint32 [2], of the token at a position: a Threefry of both, so neighbors are independent."""
     key = jax.random.wrap_key_data(seed, impl="threefry2x32")
     return jax.random.key_data(jax.random.fold_in(key, position))
 
@@ -211,7 +211,7 @@ def _draw(row: jax.Array, best: jax.Array, knobs: Knobs, key: jax.Array, share: 
 def _logprobs(
     scores: jax.Array, token: jax.Array, valid_vocab: int, share: ScoreShare
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the log probability of the token, the best valid ids and theirs; normalised over all scores."""
+    """Return the log probability of the token, the best valid ids and theirs; normalized over all scores."""
     shift = _shift(scores, share)
     known = jnp.where(share.ids(scores.size) < valid_vocab, scores, -jnp.inf)
     few, ids = share.best(*best_few(known), known.size, FEW)

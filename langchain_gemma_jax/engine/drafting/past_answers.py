@@ -174,7 +174,7 @@ class PastAnswers:
             earlier[place], latest[bucket] = latest[bucket], place
 
     def _grow(self) -> None:
-        """Make the tables larger, and link all places anew. The ring is not full yet, so it begins at 0."""
+        """Make the tables larger, and link all places again. The ring is not full yet, so it begins at 0."""
         size = next(each for each in self.BUCKETS if each > len(self._latest[0]))
         self._latest = tuple(array("i", [_NOWHERE]) * size for _ in self.GRAMS)
         longest = max(self.GRAMS)

@@ -28,7 +28,7 @@ class RowCosts:
     ENOUGH = 3
     EACH_ROW = 0.2  # of a pass of one row, for each further one: a guess, until it is measured
     EACH_GUESS = 0.1  # of a drafter's
-    RENEWED = 400  # chains, after which passes of one row are measured anew: the machine may have become faster
+    RENEWED = 400  # chains, after which passes of one row are measured again: the machine may have become faster
 
     def __init__(self) -> None:
         self._seconds: dict[int, deque[float]] = {}

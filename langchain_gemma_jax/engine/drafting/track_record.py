@@ -28,7 +28,7 @@ class TrackRecord:
         return min(self.MOST, (self.WEIGHT * self._start + self._accepted) / (self.WEIGHT + self._expected))
 
     def forget(self) -> None:
-        """Begin anew, without what was added."""
+        """Begin again, without what was added."""
         self._start, self._expected, self._accepted = 1.0, 0.0, 0.0
 
     def add(self, proposed: int, expected: float, accepted: int) -> None:

@@ -231,7 +231,7 @@ class Library:
             raise
 
     def distrust(self, error: Exception) -> bool:
-        """Something that ran raised this. What came from the disk is deleted there, to be made anew when it is needed.
+        """Something that ran raised this. What came from the disk is deleted there, to be made again when it is needed.
 
         Gives whether there was anything: if not, it was not the disk's fault.
         """
@@ -247,7 +247,7 @@ class Library:
                 self._store.discard(fingerprint.name(self._family, key))
         if loaded:
             _log.warning(
-                "a program failed, and %d that came from the disk are compiled anew: %s", len(loaded), named(error)
+                "a program failed, and %d that came from the disk are compiled again: %s", len(loaded), named(error)
             )
         return bool(loaded)
 
@@ -320,8 +320,8 @@ class Library:
         began = time.perf_counter()
         try:
             call = _load(entry, self._signatures, key, self.programs.placement)
-        except Exception as error:  # noqa: BLE001  whatever it is, the program can be made anew
-            _log.warning("a compiled program could not be loaded and is made anew: %s: %s", entry.label, named(error))
+        except Exception as error:  # noqa: BLE001  whatever it is, the program can be made again
+            _log.warning("a compiled program could not be loaded and is made again: %s: %s", entry.label, named(error))
             store.discard(name)
             return None
         took = time.perf_counter() - began
@@ -332,7 +332,7 @@ class Library:
     def _compile(self, key: ProgramKey) -> ReadyProgram:
         """Compile it. One that JAX then finds in a cache of the user's own is not kept here.
 
-        On the CPU, a program that was loaded and is serialised again lacks its code: it loads, and fails when it runs.
+        On the CPU, a program that was loaded and is serialized again lacks its code: it loads, and fails when it runs.
         """
         began = time.perf_counter()
         if self._store is None:

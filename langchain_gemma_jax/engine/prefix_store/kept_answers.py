@@ -60,7 +60,7 @@ class KeptAnswers:
             future = self._coming.pop(scope)
         try:
             found: PastAnswers | None = future.result()
-        except (CancelledError, Exception) as error:  # noqa: BLE001  drafts begin anew: they only save time
+        except (CancelledError, Exception) as error:  # noqa: BLE001  drafts begin again: they only save time
             _log.warning("past answers could not be read from the disk: %s", type(error).__name__)
             return None
         return found

@@ -131,7 +131,7 @@ def _body(response: http.client.HTTPResponse, most: int, *, exactly: bool) -> by
 
 @contextmanager
 def _ended_after(seconds: float, connected: socket.socket) -> Iterator[None]:
-    """Cut a connection off when its time is up: a socket's own limit begins anew with each byte."""
+    """Cut a connection off when its time is up: a socket's own limit begins again with each byte."""
 
     def cut() -> None:
         with suppress(OSError):  # it may be closed by now

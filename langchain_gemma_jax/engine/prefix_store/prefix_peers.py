@@ -32,7 +32,7 @@ from langchain_gemma_jax.engine.prefix_store.stored_prefixes import PrefixArrays
 from langchain_gemma_jax.private.folder import DamagedError
 
 LIST_SECONDS: Final = 3.0  # in which a peer has to say what it has; requests do not wait for the slowest
-LEAST_SECONDS: Final = 1.0  # for a prefix, however soon its tokens would be read anew
+LEAST_SECONDS: Final = 1.0  # for a prefix, however soon its tokens would be read again
 LONGEST_REST: Final = 60.0  # seconds without questions to a peer that fails again and again
 AT_ONCE: Final = 8  # peers that are asked at a time, out of all that are due
 LARGEST_LIST: Final = 2**23  # bytes
@@ -182,7 +182,7 @@ class OfferedPrefixes:
             span = first + len(found), min(end, first + len(found) + PART)
             left = until - time.monotonic()
             if left <= 0:
-                raise PeerError("it takes longer than to read the tokens anew")
+                raise PeerError("it takes longer than to read the tokens again")
             answer = ask(offered.peer.address, offered.stored.file, self._sealing.peer_token, left, span=span)
             if answer.body is None:
                 raise PeerError("it answered without a body")

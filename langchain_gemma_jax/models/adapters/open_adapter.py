@@ -44,7 +44,7 @@ def find_adapter(source: str | os.PathLike[str], *, token: str | None = None, st
     if not is_model_id(adapter_id):
         raise UnknownModelError(
             f"adapter={os.fspath(source)!r}: expected a folder with {ADAPTER}, a GGUF file, or an id on the Hub, as in "
-            f"'organisation/name', found neither at {path.absolute()}."
+            f"'organization/name', found neither at {path.absolute()}."
         )
     try:
         fetched = download(adapter_id, token=token, stop=stop, file=file or None, is_adapter=True)

@@ -45,7 +45,7 @@ class PeftConfig:
     base: str  # the model that it was trained for, as it says
     rank: int
     alpha: float
-    rank_stabilised: bool
+    rank_stabilized: bool
     ranks: Mapping[str, int]  # by the end of projections' names
     alphas: Mapping[str, float]
 
@@ -58,7 +58,7 @@ class PeftConfig:
         expected = _by_pattern(self.ranks, module, self.rank)
         if expected != rank:
             raise ConfigError(f"{self.path}: expected matrices of rank {expected} for {module}, found rank {rank}.")
-        return _by_pattern(self.alphas, module, self.alpha) / (rank**0.5 if self.rank_stabilised else rank)
+        return _by_pattern(self.alphas, module, self.alpha) / (rank**0.5 if self.rank_stabilized else rank)
 
 
 def peft_config(raw: Mapping[str, object], path: Path) -> PeftConfig:
@@ -84,16 +84,16 @@ def peft_config(raw: Mapping[str, object], path: Path) -> PeftConfig:
             raise _unsupported(path, f"the field {name} {short(raw[name])}", "fields that are known here")
         if name.endswith("_config") and raw[name] not in (None, {}):
             raise _unsupported(path, f"{name}", "none")
-    stabilised = raw.get("use_rslora", False)
-    if not isinstance(stabilised, bool):
-        raise ConfigError(f"{path}: expected use_rslora to be true or false, found {short(stabilised)}.")
+    stabilized = raw.get("use_rslora", False)
+    if not isinstance(stabilized, bool):
+        raise ConfigError(f"{path}: expected use_rslora to be true or false, found {short(stabilized)}.")
     named = raw.get("base_model_name_or_path")
     return PeftConfig(
         path,
         named if isinstance(named, str) else "",
         _whole(raw.get("r"), "r", path),
         _number(raw.get("lora_alpha"), "lora_alpha", path),
-        stabilised,
+        stabilized,
         {_ending(key, path): _whole(value, "rank_pattern", path) for key, value in _pattern(raw, "rank_pattern", path)},
         {
             _ending(key, path): _number(value, "alpha_pattern", path)

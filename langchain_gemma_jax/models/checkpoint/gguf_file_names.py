@@ -1,4 +1,4 @@
-"""The meaning of GGUF files' names: shards of one model, quantisations, encoders."""
+"""The meaning of GGUF files' names: shards of one model, quantizations, encoders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_gemma_jax.errors import CheckpointNotFoundError
 SUFFIX = ".gguf"
 PREFERRED = "Q4_K_M"
 MOST_SHARDS = 1_000
-_QUANTISED = re.compile(
+_QUANTIZED = re.compile(
     r"[it]?q\d\w*|(mx|nv)fp4|ud|[kmsl]|x+[sl]|\d"
 )  # words of a name that say how it is stored, or a number
 _ENCODERS, _PRECISIONS = "mmproj", ("bf16", "f16", "f32", "q8_0")
@@ -52,8 +52,8 @@ def projectors(names: Collection[str], model: str) -> list[str]:
 
 
 def are_one_model(names: Collection[str]) -> bool:
-    """Return True if all models among these names are one model in several quantisations, by the words of the names."""
-    titles = {tuple(word for word in _words(name) if not _QUANTISED.fullmatch(word)) for name in text_models(names)}
+    """Return True if all models among these names are one model in several quantizations, by the words of the names."""
+    titles = {tuple(word for word in _words(name) if not _QUANTIZED.fullmatch(word)) for name in text_models(names)}
     return len(titles) <= 1
 
 
@@ -68,7 +68,7 @@ def _words(name: str) -> list[str]:
 
 
 def choose(names: Collection[str], wanted: str | None, where: str) -> list[str]:
-    """Return the files of one model: of this file name or quantisation; without ``wanted`` the only one, or the usual.
+    """Return the files of one model: of this file name or quantization; without ``wanted`` the only one, or the usual.
 
     Raises:
         CheckpointNotFoundError: no model matches, or several do.
@@ -80,18 +80,18 @@ def choose(names: Collection[str], wanted: str | None, where: str) -> list[str]:
     else:
         chosen = [name for name in models if name == wanted or PurePosixPath(name).name == wanted]
         chosen = chosen or [name for name in models if _is_of(name, wanted)]
-        expected = f"a GGUF file named {wanted}, or of that quantisation"
+        expected = f"a GGUF file named {wanted}, or of that quantization"
     if len(chosen) != 1:
         shown = ", ".join(models[:12]) or "none"
-        advice = f'Name one behind a colon: "{where}:{_quantisation(models)}".' if models else ""
+        advice = f'Name one behind a colon: "{where}:{_quantization(models)}".' if models else ""
         raise CheckpointNotFoundError(where, expected, shown, advice)
     return [path.as_posix() for path in shards_of(Path(chosen[0]))]
 
 
-def _is_of(name: str, quantisation: str) -> bool:
-    return re.search(rf"[-._/]{re.escape(quantisation)}[-._/]", f"/{name}", re.IGNORECASE) is not None
+def _is_of(name: str, quantization: str) -> bool:
+    return re.search(rf"[-._/]{re.escape(quantization)}[-._/]", f"/{name}", re.IGNORECASE) is not None
 
 
-def _quantisation(models: Sequence[str]) -> str:
+def _quantization(models: Sequence[str]) -> str:
     match = _KNOWN.search(models[0])
     return match[1] if match else PurePosixPath(models[0]).name

@@ -155,7 +155,7 @@ def hf_naming(config: ModelConfig, names: Collection[str], location: str, dense:
             f"the tensors of a {config.generation} text model of {len(config.layers)} layers, and no others",
             f"also {names_of(unknown)}",
             "config.json may belong to another model, or this is a kind of checkpoint that is not supported "
-            "(quantised, or with biases or adapters).",
+            "(quantized, or with biases or adapters).",
         )
     return naming
 

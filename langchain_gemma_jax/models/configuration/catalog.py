@@ -2,7 +2,7 @@
 
 An entry has the values of its published ``config.json`` that differ from its generation's defaults;
 the same reader turns both into a ``ModelConfig``. Orbax folders, which hold no configuration, are
-recognised by comparing shapes with these. Any other size works too, if its ``config.json`` describes it.
+recognized by comparing shapes with these. Any other size works too, if its ``config.json`` describes it.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _PUBLISHED: Mapping[str, Raw] = {
 @cache
 def known() -> Mapping[str, ModelConfig]:
     """Return the configuration of every published size, by name."""
-    return MappingProxyType({name: config_from_hf(raw, f"the catalogue's {name}") for name, raw in _PUBLISHED.items()})
+    return MappingProxyType({name: config_from_hf(raw, f"the catalog's {name}") for name, raw in _PUBLISHED.items()})
 
 
 def published(name: str) -> ModelConfig:

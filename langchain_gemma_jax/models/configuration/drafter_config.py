@@ -37,7 +37,7 @@ def drafter_from_hf(raw: Raw, location: str) -> ModelConfig:
         raise UnsupportedModelError(
             f"{location}: expected a drafter, with a model_type of {known}, found {short(raw.get('model_type'))}."
         )
-    outer.refuse("quantization_config", "drafters are read unquantised, and packed like their target")
+    outer.refuse("quantization_config", "drafters are read unquantized, and packed like their target")
     kind, usual_width = DRAFTERS[str(raw["model_type"])], _WIDTHS[str(raw["model_type"])]
     text = outer.table("text_config")
     where = f"{location} (text_config)"

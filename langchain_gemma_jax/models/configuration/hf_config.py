@@ -38,7 +38,7 @@ def config_from_hf(raw: Raw, location: str) -> ModelConfig:
     for table in (raw, raw.get("text_config")):
         if isinstance(table, Mapping) and table.get("quantization_config") is not None:
             raise UnsupportedModelError(
-                f"{location}: expected plain weights, found a quantization_config. Use the unquantised checkpoint."
+                f"{location}: expected plain weights, found a quantization_config. Use the unquantized checkpoint."
             )
     model_type = raw.get("model_type")
     if not isinstance(model_type, str):

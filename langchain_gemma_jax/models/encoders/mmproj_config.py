@@ -93,8 +93,8 @@ class Projector:
             self.size("vision", "embedding_length"),
         )
 
-    def each_colour(self, name: str, default: float) -> list[float]:
-        """Return the value for each colour."""
+    def each_color(self, name: str, default: float) -> list[float]:
+        """Return the value for each color."""
         values = self.metadata.numbers(f"clip.vision.{name}")
         return [default] * 3 if values is None else [float(each) for each in values]
 
@@ -160,7 +160,7 @@ def _gemma3(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
         "layer_norm_eps": f.eps("vision"),
     }
     raw = {"model_type": "gemma3", "vision_config": vision, "mm_tokens_per_image": tokens_a_side**2}
-    return raw, {"image_mean": f.each_colour("image_mean", 0.5), "image_std": f.each_colour("image_std", 0.5)}
+    return raw, {"image_mean": f.each_color("image_mean", 0.5), "image_std": f.each_color("image_std", 0.5)}
 
 
 def _gemma4(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
@@ -181,7 +181,7 @@ def _gemma4(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
         "use_clipped_linears": f.has(f"v.blk.0.attn_q.{LIMITS[0]}"),
         "standardize": f.has("v.std_bias"),
     }
-    _check_colours(f)
+    _check_colors(f)
     # A picture's tokens see each other in the sizes that have no inputs for each layer.
     sight = None if text.per_layer_input is not None else "vision"
     raw: dict[str, Any] = {
@@ -219,7 +219,7 @@ def _gemma4_unified(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
         "mm_posemb_size": f.shape("v.position_embd.weight", 3)[1],
         "rms_norm_eps": f.eps("vision"),
     }
-    _check_colours(f)
+    _check_colors(f)
     raw: dict[str, Any] = {"model_type": "gemma4_unified", "vision_config": vision}
     if f.heard:
         frame = f.shape("mm.a.input_projection.weight", 2)[1]
@@ -227,10 +227,10 @@ def _gemma4_unified(f: Projector, text: ModelConfig) -> tuple[Raw, Raw]:
     return raw, {}
 
 
-def _check_colours(f: Projector) -> None:
+def _check_colors(f: Projector) -> None:
     """Refuse a file that normalizes pixels for a model that does so itself."""
     for name, harmless in (("image_mean", 0.0), ("image_std", 1.0)):
-        if (found := f.each_colour(name, harmless)) != [harmless] * 3:
+        if (found := f.each_color(name, harmless)) != [harmless] * 3:
             raise f.metadata.error(f"clip.vision.{name}", f"three times {harmless:g}", found)
 
 

@@ -129,7 +129,7 @@ class StoredNames:
 
 
 def _lies(tensor: Tensor) -> tuple[tuple[int, ...], Callable[[Numbers], Numbers]]:
-    """Return the stored shape of a tensor, and its conversion. In files, colours come before rows and columns."""
+    """Return the stored shape of a tensor, and its conversion. In files, colors come before rows and columns."""
     shape = tensor.shape
     match tensor.name.rpartition("vision_embedder.")[2]:
         case "vision_tower.patch_embedder.input_proj.weight":
@@ -162,5 +162,5 @@ def _before_softplus(stored: Numbers) -> Numbers:
 
 
 def _side(numbers: int) -> int:
-    """Return the side of a square patch in pixels, for ``numbers`` values in three colours."""
+    """Return the side of a square patch in pixels, for ``numbers`` values in three colors."""
     return math.isqrt(numbers // 3)

@@ -131,7 +131,7 @@ def _name(tensor: Tensor) -> str:
 
 
 def _arranged(tensor: Tensor, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a stored array in the encoder's layout. Files have inputs first, and patches as row, column, colour."""
+    """Return a stored array in the encoder's layout. Files have inputs first, and patches as row, column, color."""
     if tensor.name.endswith("patch_embedding.weight"):
         return stored.transpose(3, 2, 0, 1)
     if tensor.added:

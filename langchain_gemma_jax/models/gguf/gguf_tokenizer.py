@@ -106,14 +106,14 @@ def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArr
     if "<0x00>" not in names:
         expected = "a Gemma's vocabulary, with the pieces <0x00> to <0xFF>"
         raise TokenizerError(path, expected, f"{len(names):,} tokens without them")
-    spelt = [name.replace(" ", SPACE) for name in names]
+    spelled = [name.replace(" ", SPACE) for name in names]
     unknown = _id(metadata, path, "unknown", len(names))
     model = {
         "type": "BPE",
         "unk_token": names[unknown] if unknown >= 0 else None,
         "fuse_unk": True,
         "byte_fallback": True,
-        "vocab": {name: token_id for token_id, name in enumerate(spelt)},
+        "vocab": {name: token_id for token_id, name in enumerate(spelled)},
         "merges": [_merge(path, pair) for pair in merges.all()],
     }
     if len(model["vocab"]) != len(names):  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def _json(metadata: Metadata, path: Path, names: Sequence[str], types: npt.NDArr
             "normalized": False,
             "special": kind in _NOT_FOUND_IN_TEXTS,
         }
-        for token_id, (name, kind) in enumerate(zip(spelt, types.tolist(), strict=True))
+        for token_id, (name, kind) in enumerate(zip(spelled, types.tolist(), strict=True))
         if kind in {*_NOT_FOUND_IN_TEXTS, PieceType.USER_DEFINED}
     ]
     content = {

@@ -223,7 +223,7 @@ def _unknown_type(path: Path, name: str, number: int) -> UnsupportedModelError:
     known = f" ({called})" if called else ""
     return UnsupportedModelError(
         f"{path}: {short(name)} is of the type {number}{known} of GGUF, {what}. Take another file of the same "
-        "repository, in a quantisation such as Q8_0 or Q4_K_M."
+        "repository, in a quantization such as Q8_0 or Q4_K_M."
     )
 
 

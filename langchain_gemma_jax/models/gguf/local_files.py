@@ -34,7 +34,7 @@ class LocalFile:
 
     @property
     def mixture(self) -> str | None:
-        """The name of its quantisation, with the formats of its tensors; of shards, those of the first. None: unknown.
+        """The name of its quantization, with the formats of its tensors; of shards, those of the first. None: unknown.
 
         Its header is read for that, which has the whole vocabulary.
         """

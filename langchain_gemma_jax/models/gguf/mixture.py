@@ -1,4 +1,4 @@
-"""The names of a file's quantisation: the one that its writer gave it, and the formats of its tensors.
+"""The names of a file's quantization: the one that its writer gave it, and the formats of its tensors.
 
 A file is rarely of one format: norms are in float32, and what matters most is in more bits than the rest.
 """
@@ -26,7 +26,7 @@ NAMES: Mapping[int, str] = {
 
 
 def mixture(headers: Iterable[Header]) -> str:
-    """Return the name of a model's quantisation, with the formats of its tensors, those of the most numbers first."""
+    """Return the name of a model's quantization, with the formats of its tensors, those of the most numbers first."""
     named, numbers = "", Counter[str]()
     for header in headers:
         number = header.metadata.get(FILE_TYPE)

@@ -99,7 +99,7 @@ def only_gguf(folder: Path) -> Path | None:
     """Return the GGUF file of a folder without safetensors. None: it has no GGUF file, or has safetensors.
 
     Raises:
-        CheckpointNotFoundError: it has several models, none of them of the usual quantisation.
+        CheckpointNotFoundError: it has several models, none of them of the usual quantization.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())

@@ -72,7 +72,7 @@ def download(
     downloaded, and never a pickle. Files that are in the cache are not transferred again.
 
     Args:
-        model_id: ``"organisation/name"``, as in ``"google/gemma-3-1b-it"``.
+        model_id: ``"organization/name"``, as in ``"google/gemma-3-1b-it"``.
         revision: a branch, a tag or a commit; the branch ``main`` when None. A commit that is complete in
             the cache needs no network at all.
         token: for gated and private models. When None, huggingface_hub looks for one: in ``HF_TOKEN``,
@@ -316,7 +316,7 @@ def _check_arrived(folder: Path, files: Files) -> None:
                 path,
                 f"{size:,} bytes, as the Hub announced",
                 f"{found:,} bytes",
-                "The file was deleted. Download it again; if it stays so, ask the endpoint's operator.",
+                "The file was deleted. Download it again; if that does not help, ask the operator of the endpoint.",
             )
 
 

@@ -62,7 +62,7 @@ def make_request(
     """
     if not isinstance(model_id, str) or not is_model_id(model_id):
         raise InputError(
-            "A model's id is organisation/name, both of letters, digits, '-', '_' and '.', as in "
+            "A model's id is organization/name, both of letters, digits, '-', '_' and '.', as in "
             f"'google/gemma-3-1b-it'. Found {model_id!r}."
         )
     if revision is None:
@@ -91,7 +91,7 @@ def make_request(
 
 
 def is_model_id(text: str) -> bool:
-    """Return True if this has the form of an id: ``organisation/name``."""
+    """Return True if this has the form of an id: ``organization/name``."""
     return _ID.fullmatch(text) is not None and _NOT_IN_ID.search(text) is None
 
 

@@ -9,7 +9,7 @@ import jax
 
 from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantize import quantized
 from langchain_gemma_jax.models.recipes import choose_recipe
 from langchain_gemma_jax.models.recipes.default import default_recipe
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
@@ -71,7 +71,7 @@ class AskedStorage:
                 raise InputError(
                     f"weights={weights!r} was asked for, with a recipe that stores them. Leave one of them out."
                 )
-            return replace(recipe, storage=quantised(weights, self._forms(storage)))
+            return replace(recipe, storage=quantized(weights, self._forms(storage)))
         if activations is None:
             return recipe
         if storage.block_forms is not None:

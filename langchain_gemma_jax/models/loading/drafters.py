@@ -32,7 +32,7 @@ from langchain_gemma_jax.models.configuration.strict_json import read_object
 from langchain_gemma_jax.models.gemma.drafter import ORDER, GemmaDrafter
 from langchain_gemma_jax.models.loading.place import place
 from langchain_gemma_jax.models.packed.choose_forms import choose_block_forms
-from langchain_gemma_jax.models.packed.quantise import quantised
+from langchain_gemma_jax.models.packed.quantize import quantized
 from langchain_gemma_jax.models.seams.params import Params
 from langchain_gemma_jax.models.seams.placement import Placement
 from langchain_gemma_jax.models.seams.recipe import Recipe
@@ -112,7 +112,7 @@ class DrafterFiles:
         """
         storage = target.storage
         if storage.as_in_file:
-            storage = quantised("int8", storage.block_forms or choose_block_forms())
+            storage = quantized("int8", storage.block_forms or choose_block_forms())
         return GemmaDrafter(self._config, replace(target, storage=storage))
 
     def read(self, drafter: GemmaDrafter, where: Placement) -> LoadedDrafter:

@@ -17,7 +17,7 @@ from langchain_gemma_jax.models.mapped.weight_files import Draft, Origin, Weight
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 
 _MODELS = Path(__file__).parents[1]
-# The code that decides the bytes of an array. A file that other code has written is written anew.
+# The code that decides the bytes of an array. A file that other code has written is written again.
 _CODE = (
     "packed/*.py", "mapped/*.py", "gguf/*.py", "checkpoint/*.py", "checkpoint/*/*.py", "loading/place.py",
     "seams/tensor_source.py", "configuration/abstract.py",

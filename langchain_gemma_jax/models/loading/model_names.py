@@ -35,8 +35,8 @@ def check_name(name: str) -> None:
     hint = "" if (meant := meant_by(name)) is None else f" Did you mean {meant!r}?"
     raise UnknownModelError(
         f"{name!r} is neither a folder nor a file that exists here, nor a model's id on the Hugging Face Hub, "
-        'which is written "organisation/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
-        'file of that quantisation. What Ollama has is written "ollama:gemma3:4b". '
+        'which is written "organization/name", as in "google/gemma-3-1b-it", with ":Q8_0" behind it for a GGUF '
+        'file of that quantization. What Ollama has is written "ollama:gemma3:4b". '
         f"Embedded models are {' and '.join(EMBEDDED)}.{hint}"
     )
 

@@ -12,7 +12,7 @@ from langchain_gemma_jax.errors import InputError
 from langchain_gemma_jax.models.checkpoint.folder import open_folder
 from langchain_gemma_jax.models.checkpoint.generation_defaults import generation_defaults_in
 from langchain_gemma_jax.models.checkpoint.picture_judge import picture_judge_in
-from langchain_gemma_jax.models.checkpoint.quantised.quantised_folder import open_quantised, quantisation_of
+from langchain_gemma_jax.models.checkpoint.quantized.quantized_folder import open_quantized, quantization_of
 from langchain_gemma_jax.models.checkpoint.read_template import images_apart_in
 from langchain_gemma_jax.models.checkpoint.unchanged import Unchanged
 from langchain_gemma_jax.models.configuration.chat_format import ChatFormat
@@ -76,10 +76,10 @@ class FolderFiles:
     """The files of a Gemma in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        quantisation = quantisation_of(folder)
+        quantization = quantization_of(folder)
         self.folder = folder
         self.checkpoint: Checkpoint[Any] = (
-            open_folder(folder) if quantisation is None else open_quantised(folder, quantisation)
+            open_folder(folder) if quantization is None else open_quantized(folder, quantization)
         )
 
     def default_dtype(self, platform: str) -> str:

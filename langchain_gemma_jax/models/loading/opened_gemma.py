@@ -117,12 +117,12 @@ class OpenedGemma(Opened):
 
     def planned_again(self, like: Model) -> LoadPlan:
         if (other := self._difference(like)) is not None:
-            advice = "Unload it, and load it anew."
+            advice = "Unload it, and load it again."
             raise CheckpointError(self.files.folder, f"the model {like.name!r} that was loaded before", other, advice)
         plan = LoadPlan(like.name, like.architecture, like.recipe, like.tokenizer, like.placement, self.files)
         drafter = self._drafter_at(like.placement, like.recipe)
         if drafter != (None if like.drafter is None else like.drafter.drafter):
-            advice = "Unload the model, and load it anew."
+            advice = "Unload the model, and load it again."
             folder = self.files.folder if self._drafter is None else self._drafter.folder
             raise CheckpointError(folder, f"the drafter of {like.name!r} that was loaded before", "another one", advice)
         return replace(plan, drafter=drafter)

@@ -67,7 +67,7 @@ class OpenedTorch(Opened):
     def planned_again(self, like: Model) -> LoadPlan:
         self._made = as_before(like.architecture, self._folder, self._raw)
         if self._made != like.architecture:
-            advice = "Unload it, and load it anew."
+            advice = "Unload it, and load it again."
             raise CheckpointError(
                 self._folder, f"the model {like.name!r} that was loaded before", "another one", advice
             )

@@ -50,7 +50,7 @@ _LARGE = 4 << 20  # bytes from which numpy asks the system for large pages
 READERS = 2  # threads that fill buffers: one does not keep up with memory, and more would slow other work
 _CHUNK_BYTES = 8 << 20  # converted at a time
 _TURNED_ROWS = 128  # transposed at a time, in a buffer that stays in the cache: measured, up to 6 times as fast
-_UNQUANTISED = "Quantised checkpoints are not supported: take the unquantised one of this model."
+_UNQUANTIZED = "Quantized checkpoints are not supported: take the unquantized one of this model."
 _PADDING = 64  # bytes after each row of that buffer: in rows of 2^n bytes, the numbers of a column share a cache set
 
 
@@ -262,7 +262,7 @@ def _checked_parts(
             )
         if (dtype := source.dtype(part.name)) not in ITEM_BYTES and dtype not in packed:
             known = [*ITEM_BYTES, *(kind for kind in packed if kind.lower().startswith("q"))]
-            advice = "Take a file of this model in one of these." if packed else _UNQUANTISED
+            advice = "Take a file of this model in one of these." if packed else _UNQUANTIZED
             raise TensorMismatchError(source.location, f"{part.name!r} in {', '.join(known)}", dtype, advice)
     return parts
 

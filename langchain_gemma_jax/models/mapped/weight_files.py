@@ -155,7 +155,7 @@ class WeightFiles:
                 if size != head.size or os.fstat(fd).st_mtime_ns != head.changed:
                     raise DamagedError("it was changed after it had been written")
                 if not head.fits(origin) or size != places.size:
-                    return None  # of an earlier version of the model: it is written anew
+                    return None  # of an earlier version of the model: it is written again
                 return ArrayFile(fd, places, filled=True)
             finally:
                 os.close(fd)

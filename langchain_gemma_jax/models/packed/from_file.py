@@ -33,7 +33,7 @@ class BlockSource(TensorSource):
 
     @property
     def mixture(self) -> str:
-        """The name of the file's quantisation, and its tensors' formats. Empty: it has none."""
+        """The name of the file's quantization, and its tensors' formats. Empty: it has none."""
         return ""
 
     @abstractmethod

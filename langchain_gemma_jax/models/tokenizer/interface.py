@@ -185,7 +185,7 @@ class Tokenizer(ABC):
             with only_tokenizer_errors(self._path, expected):
                 ids = self._spell(text)
             if not self._stand_for(ids, text):
-                found = f"{text!r} spelt as {self.decode(ids, keep_control=True)!r}"
+                found = f"{text!r} spelled as {self.decode(ids, keep_control=True)!r}"
                 advice = "Gemma's tokenizers add no space in front, and fold neither case nor spaces."
                 raise TokenizerError(self._path, expected, found, advice)
 

@@ -149,7 +149,7 @@ def _placeholder(outer: Fields, name: str, default: int, text: ModelConfig) -> i
 
 
 def _three(p: Fields, name: str) -> tuple[float, ...]:
-    """Return one number for each colour."""
+    """Return one number for each color."""
     value = p.raw.get(name)
     if value is None:
         return (0.5, 0.5, 0.5)

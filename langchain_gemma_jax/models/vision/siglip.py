@@ -39,7 +39,7 @@ class Siglip(MediaEncoder):
     text_width: int
     scale: float = 1 / 255  # pixels are multiplied by it, ...
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)  # ... less the mean, ...
-    deviation: tuple[float, ...] = (0.5, 0.5, 0.5)  # ... over the deviation of each colour
+    deviation: tuple[float, ...] = (0.5, 0.5, 0.5)  # ... over the deviation of each color
     sight: Sight = Sight.EVERYWHERE
     most_words: int = 0
 
@@ -83,8 +83,8 @@ class Siglip(MediaEncoder):
             arrays |= affine(f"{here}mlp.fc1", "up", self.ffw_width, width)
             return arrays | affine(f"{here}mlp.fc2", "down", width, self.ffw_width)
 
-        colours = 3 * self.patch**2
-        patches = Tensor(f"{at}embeddings.patch_embedding.weight", (width, colours), (width, 3, self.patch, self.patch))
+        colors = 3 * self.patch**2
+        patches = Tensor(f"{at}embeddings.patch_embedding.weight", (width, colors), (width, 3, self.patch, self.patch))
         return EncoderTree(
             {
                 "patch": patches,
@@ -100,7 +100,7 @@ class Siglip(MediaEncoder):
         pixels = inputs["pixels"][: side * patch, : side * patch].astype(jnp.float32) * self.scale
         mean, deviation = (wide(jnp.asarray(each, jnp.float32), pixels) for each in (self.mean, self.deviation))
         pixels = (pixels - mean) / deviation
-        # [row of patches, its row, column of patches, its column, colour]
+        # [row of patches, its row, column of patches, its column, color]
         patches = pixels.reshape(side, patch, side, patch, 3).transpose(0, 2, 4, 1, 3)
         x = product(patches.reshape(side * side, 3 * patch * patch), arrays["patch"], arrays["patch_bias"])
         return {"x": x + arrays["places"].astype(jnp.float32)}

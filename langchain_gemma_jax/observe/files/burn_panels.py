@@ -24,7 +24,7 @@ def burn_panels(objectives: Objectives) -> Iterator[Panel]:
 
 
 def _level(objective: Objective) -> str:
-    recorded = "utilisation:ratio1h" if objective.kind.level == "utilisation" else "device_memory:used_ratio"
+    recorded = "utilization:ratio1h" if objective.kind.level == "utilization" else "device_memory:used_ratio"
     return f'gemma_jax:{recorded}{{job=~"$job"}}'
 
 

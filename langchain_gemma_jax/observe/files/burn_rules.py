@@ -35,8 +35,8 @@ def anchor(objective: Objective) -> str:
 
 
 def _rules(objective: Objective, at_least: float) -> Iterator[str]:
-    if objective.kind.level == "utilisation":
-        yield from _utilisation(objective)
+    if objective.kind.level == "utilization":
+        yield from _utilization(objective)
     elif objective.kind.level:
         yield from _device_memory(objective)
     else:
@@ -87,11 +87,11 @@ def _burns(
     )
 
 
-def _utilisation(objective: Objective) -> Iterator[str]:
+def _utilization(objective: Objective) -> Iterator[str]:
     busy = "sum by (job) (rate(gemma_jax_device_busy_seconds_total[1h]))"
-    yield _record("utilisation:ratio1h", f"{busy} / count by (job) (gemma_jax_engine_up == 1)")
+    yield _record("utilization:ratio1h", f"{busy} / count by (job) (gemma_jax_engine_up == 1)")
     expression = (
-        f"gemma_jax:utilisation:ratio1h < {objective.percent / 100:g}\n"
+        f"gemma_jax:utilization:ratio1h < {objective.percent / 100:g}\n"
         "            and sum by (job) (rate(gemma_jax_requests_total[1h])) > 0"
     )
     description = (

@@ -106,12 +106,12 @@ KINDS = {
         labels=(),
         excused=True,
     ),
-    "utilisation": Kind(
+    "utilization": Kind(
         "Underused",
         "Devices have work",
         "of the time had work for the device",
         "an-idle-device",
-        level="utilisation",
+        level="utilization",
         numbers=("least",),
     ),
     "device_memory": Kind(

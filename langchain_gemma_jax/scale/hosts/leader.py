@@ -102,7 +102,7 @@ class Leader:
         """End the group, after a program of all hosts failed, and return the error that ended it."""
         self._broken.wait(_MOMENT)  # a lost host is the likely reason, and the better error
         text = f"{type(error).__name__}: {error}"[:500]
-        advice = "Should it fail again and again, have each host compile its programs anew: gemma-jax cache clear."
+        advice = "If it keeps failing, have each host compile its programs again: gemma-jax cache clear."
         why = f"What the hosts of a group do together failed, and they go on no more: {text}"
         return self.lose(HostLostError(f"{why.rstrip('.')}. {advice}"))
 

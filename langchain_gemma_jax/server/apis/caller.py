@@ -58,8 +58,8 @@ class ServedModels:
         if self.others:
             return name
         raise UnknownModelError(
-            f"This server has no model called {name[:200]!r}. It has: {', '.join(map(repr, self.names))}. Its "
-            "operator can serve others: gemma-jax serve MODEL, or --any-model."
+            f"This server has no model called {name[:200]!r}. It has: {', '.join(map(repr, self.names))}. Whoever runs "
+            "it can serve others: gemma-jax serve MODEL, or --any-model."
         )
 
 
@@ -78,11 +78,11 @@ class Caller:
             InputError: an option is one that callers may not set. UnknownModelError: a model is not served.
         """
         if asked.trust_remote_code:
-            raise InputError("trust_remote_code: a server runs no code of a checkpoint. Leave it out.")
+            raise InputError("trust_remote_code: a server runs no code of a model. Leave it out.")
         if not self.models.others:
             for name in _OWNED:
                 if getattr(asked, name) not in (None, self.models.defaults.get(name)):
-                    raise InputError(f"{name}: the server's operator decides about it. Leave it out.")
+                    raise InputError(f"{name}: the operator of this server decides about it. Leave it out.")
         route = asked.route
         if route is not None:
             for model in route.sizes.values():

@@ -43,7 +43,7 @@ class ApiKeys:
             if hmac.compare_digest(digest, given):
                 found = scope
         if not found:
-            raise ApiKeyError("This server does not know that API key. Ask its operator for one.")
+            raise ApiKeyError("This server does not know this API key. Ask its operator for one.")
         return found
 
 

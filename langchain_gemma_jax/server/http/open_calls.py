@@ -39,7 +39,7 @@ class OpenCalls:
             ClosedError: the server was asked to end.
         """
         if self._draining:
-            raise ClosedError("The server is ending, and takes no new calls. Ask again when it was started anew.")
+            raise ClosedError("The server is shutting down, and takes no new calls. Ask again once it has restarted.")
         self.count += 1
         try:
             yield

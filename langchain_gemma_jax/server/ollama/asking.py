@@ -60,7 +60,7 @@ def keep_alive_in(body: Mapping[str, Any], caller: Caller, notes: Notes) -> floa
         return None
     seconds = seconds_of(value, "keep_alive")
     if not caller.models.others:
-        notes.add("keep_alive has no effect: the server's operator decides how long its models stay in memory.")
+        notes.add("keep_alive has no effect: the operator of this server decides how long its models stay in memory.")
         return None
     return seconds if seconds >= 0 else _FOR_EVER
 

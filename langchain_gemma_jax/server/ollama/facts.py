@@ -130,7 +130,7 @@ def _of_folder(path: Path, seen: object) -> dict[str, Any]:
 
 @lru_cache(_KEPT)
 def _headers(files: tuple[Path, ...], seen: object) -> tuple[str, int, str, int | None]:  # noqa: ARG001  part of the key
-    """Return family, parameters, quantisation and context by the headers of a file and its shards."""
+    """Return family, parameters, quantization and context by the headers of a file and its shards."""
     headers = [_header(each) for each in files]
     metadata = headers[0].metadata
     family = str(metadata.get(ARCHITECTURE, ""))

@@ -76,7 +76,7 @@ def _to_fetch(name: str, caller: Caller) -> str | None:
             return each
     raise UnknownModelError(
         f"{name[:200]!r} is not in Ollama's folder on this machine, and no Gemma on the Hugging Face Hub is called so. "
-        "Expected a name such as gemma3:4b, or an id such as google/gemma-3-4b-it or hf.co/ORGANISATION/NAME:Q8_0."
+        "Expected a name such as gemma3:4b, or an id such as google/gemma-3-4b-it or hf.co/ORGANIZATION/NAME:Q8_0."
     )
 
 

@@ -1,4 +1,4 @@
-"""What is measured of three complaints, and how it is shown."""
+"""The measurements of three complaints, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each size takes: the page says what the package predicts."""
+"""The memory of each size: the page says what the package predicts."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def findings():
 
 
 def run(minutes=15.0, leak=0.0, seed=3):
-    """What is seen in so many minutes, of models that come and go and of a leak of so many MiB a minute."""
+    """Return the observations of some minutes, of models that come and go and of a leak of some MiB a minute."""
     rng = random.Random(seed)
     now = [0.0]
 

@@ -1,4 +1,4 @@
-"""What the events of one answer add up to."""
+"""The events of one answer add up to it."""
 
 from __future__ import annotations
 

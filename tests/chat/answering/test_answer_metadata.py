@@ -1,4 +1,4 @@
-"""What a message says of its answer: tokens, thoughts, probabilities."""
+"""A message's facts about its answer: tokens, thoughts, probabilities."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax import ContextLengthError, CutOffError, DeadlineError, GemmaJaxError, SchemaError
 from langchain_gemma_jax.engine.requests.request import Request
-from tests.chat.tiny import towards_ends
+from tests.chat.tiny import toward_ends
 from tests.dialects.schemas import Schemas
 from tests.dialects.vocabulary import tokenizer
 
@@ -54,7 +54,7 @@ def transfer(ran):
 
 
 async def answered(way, model, asked="HELLO", **given):
-    """What a model says, in any of the ways to ask it."""
+    """Return a model's answer, in any of the ways to ask it."""
     match way:
         case "invoke":
             return model.invoke(asked, **given)
@@ -330,7 +330,7 @@ def test_behind_a_good_call_the_error_is_its_result(scripted):
 
 
 def test_a_turn_that_was_cut_off_behind_a_whole_call_is_known_again(chat_of):
-    """What was appended is part of it, and not in the cache."""
+    """The appended part belongs to the answer, and is not in the cache."""
 
     def switch(on: bool) -> str:  # noqa: FBT001  a tool's arguments are named
         """Switches it."""
@@ -358,7 +358,7 @@ def one_case(number, whole_of):
     rng = random.Random(number)
     dialect = DIALECTS[number % 3]
     how = {"temperature": rng.choice([0.0, 0.8, 1.5]), "seed": number, "parallel_tool_calls": rng.random() < 0.5}
-    bias = towards_ends(dialect, of_turns=rng.random() < 0.5)
+    bias = toward_ends(dialect, of_turns=rng.random() < 0.5)
     tools = [{"name": name, "description": "", "parameters": Schemas(rng).parameters()} for name in ("ring", "sing")]
     choice = rng.choice(["any", "any", "auto"])
     try:

@@ -189,7 +189,7 @@ def test_bound_tools_are_converted_once(scripted, monkeypatch):
     assert engine.submitted[0]["sampling"].grammar is engine.submitted[1]["sampling"].grammar
     bound.kwargs["tools"].append({"name": "stop", "description": "", "parameters": {}})
     bound.invoke("Hi")
-    assert len(noted[0]) == 2, "a list that was changed is converted anew"
+    assert len(noted[0]) == 2, "a list that was changed is converted again"
     assert engine.submitted[1]["prompt"] != engine.submitted[2]["prompt"]
 
 

@@ -1,4 +1,4 @@
-"""What a model writes, as LangChain's messages: whole and in chunks, which are the same."""
+"""A model's output as LangChain's messages: whole and in chunks, which are the same."""
 
 from __future__ import annotations
 

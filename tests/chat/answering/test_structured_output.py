@@ -17,8 +17,8 @@ from tests.dialects.vocabulary import tokenizer
 METHODS = ("json_schema", "function_calling", "json_mode")
 
 
-class Colour(BaseModel):
-    """A colour."""
+class Color(BaseModel):
+    """A color."""
 
     name: Literal["red", "green"]
     share: Annotated[float, Field(ge=0, le=1)]
@@ -30,7 +30,7 @@ class Tree(BaseModel):
 
     size: Annotated[int, Field(ge=1, le=9)]
     branches: list[Tree] = Field(default=[], max_length=2)
-    colour: Colour | None = None
+    color: Color | None = None
 
 
 class Old(OldModel):
@@ -67,7 +67,7 @@ OBJECT = {"type": "object", "properties": {"age": {"type": "integer"}}, "require
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("schema", [Colour, Tree, Old, Point, Line])
+@pytest.mark.parametrize("schema", [Color, Tree, Old, Point, Line])
 def test_classes_give_their_objects(schema, method, whole_of):
     model = whole_of(temperature=1.0).with_structured_output(schema, method=method)
     for seed in range(3):
@@ -97,15 +97,15 @@ def test_json_mode_goes_without_a_schema(whole_of):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_message_can_come_with_it(method, whole_of):
-    found = whole_of().with_structured_output(Colour, method=method, include_raw=True).invoke("HELLO")
+    found = whole_of().with_structured_output(Color, method=method, include_raw=True).invoke("HELLO")
     assert isinstance(found["raw"], AIMessage)
-    assert isinstance(found["parsed"], Colour)
+    assert isinstance(found["parsed"], Color)
     assert found["parsing_error"] is None
 
 
 def test_what_cannot_be_made_is_told_with_the_message(scripted):
     model, _ = scripted('{"name": "blue"}<turn|>')
-    found = model.with_structured_output(Colour, include_raw=True).invoke("HELLO")
+    found = model.with_structured_output(Color, include_raw=True).invoke("HELLO")
     assert found["parsed"] is None
     assert "blue" in str(found["parsing_error"])
 
@@ -146,16 +146,16 @@ def test_thoughts_can_come_before_it(method, whole_of):
     model = whole_of(thinking=True, temperature=1.0)
     tokenizer = engine().load(model.model).model.tokenizer
     begin, end = map(tokenizer.control_id, ("<|channel>", "<channel|>"))
-    # Weights that learnt nothing neither begin a thought by themselves nor end one.
+    # Weights that learned nothing neither begin a thought by themselves nor end one.
     bias = model.logit_bias | {begin: 60, end: 30}
-    bound = model.with_structured_output(Colour, method=method, include_raw=True, logit_bias=bias)
+    bound = model.with_structured_output(Color, method=method, include_raw=True, logit_bias=bias)
     for seed in range(3):
         found = bound.invoke("HELLO", seed=seed)
-        assert isinstance(found["parsed"], Colour)
+        assert isinstance(found["parsed"], Color)
         assert found["raw"].usage_metadata["output_token_details"]["reasoning"] > 0
-    without = whole_of().with_structured_output(Colour, method=method, include_raw=True, logit_bias=bias)
+    without = whole_of().with_structured_output(Color, method=method, include_raw=True, logit_bias=bias)
     found = without.invoke("HELLO")
-    assert isinstance(found["parsed"], Colour)
+    assert isinstance(found["parsed"], Color)
     assert found["raw"].usage_metadata["output_token_details"]["reasoning"] == 0
 
 

@@ -1,4 +1,4 @@
-"""What an answer's form may be asked for by."""
+"""The ways to ask for an answer's form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from langchain_gemma_jax import InputError, SchemaError
 
 
-class Colour(BaseModel):
-    """A colour."""
+class Color(BaseModel):
+    """A color."""
 
     name: Literal["red", "green"]
     share: Annotated[float, Field(ge=0, le=1)]
@@ -21,11 +21,11 @@ class Colour(BaseModel):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"schema": Colour, "method": "xml"}, "method: expected one of json_schema, function_calling, json_mode"),
+        ({"schema": Color, "method": "xml"}, "method: expected one of json_schema, function_calling, json_mode"),
         ({"schema": None}, "schema: expected one"),
         ({"schema": 3}, "schema: expected a class"),
         ({"schema": {"description": "nothing"}}, "schema: expected a class"),
-        ({"schema": Colour, "method": "json_mode", "strict": True}, "Leave strict out"),
+        ({"schema": Color, "method": "json_mode", "strict": True}, "Leave strict out"),
     ],
 )
 def test_what_is_not_possible_is_refused(given, match, scripted):

@@ -1,4 +1,4 @@
-"""What an answer is held to, and what of it cannot be promised."""
+"""The constraints of an answer, and the parts that cannot be promised."""
 
 from __future__ import annotations
 

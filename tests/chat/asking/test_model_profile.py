@@ -1,4 +1,4 @@
-"""What LangChain is told that a model can."""
+"""The profile tells LangChain what a model can do."""
 
 from __future__ import annotations
 

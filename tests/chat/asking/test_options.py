@@ -1,4 +1,4 @@
-"""What one call asks for: checked, completed by the checkpoint, and never ignored in silence."""
+"""The options of one call: checked, completed by the checkpoint, and never ignored in silence."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from langchain_gemma_jax import InputError, engine
 from langchain_gemma_jax.engine.base.sampling_options import Sampling
-from tests.chat.tiny import ends_of_turns, towards_ends
+from tests.chat.tiny import ends_of_turns, toward_ends
 from tests.dialects.vocabulary import tokenizer
 
 SCHEMAS = {
@@ -173,7 +173,7 @@ def test_a_call_comes_whatever_the_model_is_like(choice, names, dialect, whole_o
 @pytest.mark.parametrize("dialect", ["gemma", "function_gemma", "gemma4"])
 def test_one_call_alone(dialect, whole_of):
     for against in (0.0, -2.0, -4.0, -8.0):  # against the end of the turn: a tiny model may like it too well
-        bias = towards_ends(dialect, of_turns=False) | ends_of_turns(dialect, against)
+        bias = toward_ends(dialect, of_turns=False) | ends_of_turns(dialect, against)
         model = whole_of(dialect, temperature=1.0, logit_bias=bias).bind_tools([ring, sing], tool_choice="any")
         if seeds := [seed for seed in range(6) if len(model.invoke("HELLO", seed=seed).tool_calls) > 1]:
             break
@@ -187,7 +187,7 @@ def test_a_call_that_the_model_opens_is_valid(dialect, whole_of):
     opener = {"gemma4": "<|tool_call>", "function_gemma": "<start_function_call>"}[dialect]
     model = whole_of(dialect, temperature=1.0)
     begin, called = engine().load(model.model).model.tokenizer.control_id(opener), 0
-    bias = towards_ends(dialect, of_turns=False) | {begin: 31}
+    bias = toward_ends(dialect, of_turns=False) | {begin: 31}
     for seed in range(6):
         bound = model.bind_tools([ring, sing], logit_bias=bias, parallel_tool_calls=False)
         answer = bound.invoke("HELLO", seed=seed)

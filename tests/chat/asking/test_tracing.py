@@ -1,4 +1,4 @@
-"""What LangSmith is told of a call."""
+"""LangSmith's view of a call."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_the_text_is_read_as_it_is_and_settings_hold(scripted):
         GemmaJaxLLM(model="x", max_context=5).invoke("A" * 50)
 
 
-def test_what_is_between_two_texts_is_written_by_models_that_learnt_it(scripted):
+def test_what_is_between_two_texts_is_written_by_models_that_learned_it(scripted):
     class Coder:
         bos_id, begin = 2, (2,)
 

@@ -1,4 +1,4 @@
-"""What a message may hold: texts, images, files and thoughts, in anybody's form."""
+"""The content of a message: texts, images, files and thoughts, in the forms of several vendors."""
 
 from __future__ import annotations
 

@@ -242,7 +242,9 @@ def test_the_next_turn_reads_what_is_new(dialect, chat_of, running):
     cached = second.usage_metadata["input_token_details"]["cache_read"]
     before = first.usage_metadata["total_tokens"]
     assert before - 2 <= cached <= before
-    assert second.usage_metadata["input_tokens"] - cached <= len("MORE") + 30  # a turn's frame is spelt in letters here
+    assert (
+        second.usage_metadata["input_tokens"] - cached <= len("MORE") + 30
+    )  # a turn's frame is spelled in letters here
     assert second.usage_metadata["input_tokens"] == model.get_num_tokens_from_messages(told)
 
 

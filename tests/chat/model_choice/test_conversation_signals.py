@@ -1,4 +1,4 @@
-"""What a conversation's messages show before any model has read them."""
+"""The signals that a conversation's messages show before any model has read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found, and which of several verdicts counts."""
+"""The findings, and which of several verdicts counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept on the disk: listed, verified, deleted."""
+"""The files on the disk: listed, verified, deleted."""
 
 from __future__ import annotations
 

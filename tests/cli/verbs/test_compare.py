@@ -1,4 +1,4 @@
-"""What packing costs, measured on a text."""
+"""The cost of packing, measured on a text."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_model_on_the_disk_is_deleted_when_somebody_says_so(own, capsys):
     assert main(["models", "rm", "google/gemma-3-1b"]) == 1
     assert "Did you mean 'google/gemma-3-1b-it'?" in capsys.readouterr().err
     assert main(["models", "rm", "google/gemma-3-1b-it"]) == 2
-    assert "when you say --yes" in capsys.readouterr().err
+    assert "only with --yes" in capsys.readouterr().err
     board = StatusFile()
     board.show([replace(STATUS, name=str(config.parent))])
     assert main(["models", "rm", "google/gemma-3-1b-it", "--yes"]) == 2

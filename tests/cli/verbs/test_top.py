@@ -1,4 +1,4 @@
-"""What engines have in memory, while one looks."""
+"""The memory of engines, while a user looks at it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from langchain_gemma_jax.dialects.fenced.json_call_reader import JsonCallReader,
 
 
 def read(text, at_once=1000):
-    """What is told of a text, and how much of it was read."""
+    """Return the events of a text, and how much of it was read."""
     reader, told, end = JsonCallReader(), [], 0
     for at in range(0, len(text), at_once):
         piece = text[at : at + at_once]

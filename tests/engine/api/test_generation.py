@@ -1,4 +1,4 @@
-"""What a caller holds: read once, in one of four ways, ended by dropping it."""
+"""A generation in a caller's hands: read once, in one of four ways, ended by dropping it."""
 
 from __future__ import annotations
 

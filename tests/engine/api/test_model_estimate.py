@@ -1,4 +1,4 @@
-"""What a device has for the engine, and what a model will take there."""
+"""The memory that a device has for the engine, and that a model will take there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What submit refuses, before a request is anywhere."""
+"""The requests that submit refuses, before they are anywhere."""
 
 from __future__ import annotations
 

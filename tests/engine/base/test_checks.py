@@ -1,4 +1,4 @@
-"""What callers of the engine may ask for, and what they are told when they ask for something else."""
+"""The limits of what callers may ask of the engine, and the errors that they get beyond."""
 
 from __future__ import annotations
 

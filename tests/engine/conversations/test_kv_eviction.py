@@ -1,4 +1,4 @@
-"""What is given up first when the bytes run short."""
+"""The order in which things are given up when the bytes run short."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begins_alike(one, other):
 
 
 def carry_out(index, action):
-    """What is done for an action, as ``KvHoldings`` does it."""
+    """Carry out an action, as ``KvHoldings`` does it."""
     one = action.resident
     assert not one.leased
     match action:
@@ -58,7 +58,7 @@ def carry_out(index, action):
 
 
 def free(needed, *residents, paging=PAGING, asking=None, asked=0, budget=EVERYTHING, **policy):
-    """What goes until so many bytes are free, of residents that were used in this order."""
+    """Return the actions that free this many bytes, of residents that were used in this order."""
     index, done = PrefixIndex(paging, SIZES), []
     for one in residents:
         index.add(one)

@@ -56,7 +56,7 @@ def written(pool, layout, pages, slots, ids, values):
 
 
 def numbers_of(keys):
-    """What is in the slot of each token: another number if any token up to there is another one."""
+    """Return the number in the slot of each token: a different one if any token up to there differs."""
     number, found = 0, []
     for key in keys:
         number = hash((number, key)) % 2**22

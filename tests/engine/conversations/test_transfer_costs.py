@@ -1,4 +1,4 @@
-"""What is worth keeping, and worth fetching, by what things took here."""
+"""The choice of what is kept and fetched, by what things took here."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def noise():
 
 
 def uniforms(noise, *, seeds=0, positions=0, ids=0):
-    """What the noise was made from, uniform in 0..1 if all is well, for arguments that count up or stay."""
+    """The uniform numbers behind the noise, in 0..1 if all is well, for arguments that count up or stay."""
     seeds, positions, ids = (np.broadcast_to(part, SAMPLES) for part in (seeds, positions, ids))
     words = np.stack([np.zeros(SAMPLES), seeds], axis=1).astype(np.uint32)
     got = noise(words, positions.astype(np.int32), ids.astype(np.int32))
@@ -48,7 +48,7 @@ SWEEPS = {
 
 
 @pytest.mark.parametrize("sweep", SWEEPS.values(), ids=SWEEPS.keys())
-def test_noise_is_gumbel_distributed_and_neighbours_are_independent(noise, sweep):
+def test_noise_is_gumbel_distributed_and_neighbors_are_independent(noise, sweep):
     u = uniforms(noise, **sweep)
     cells = np.floor(u * BINS).astype(int)
     assert abs(deviation(np.bincount(cells, minlength=BINS))) < 4.5

@@ -1,4 +1,4 @@
-"""What is in pages, to the host and back: both doors give and take the same bytes, and touch no other page."""
+"""The content of pages, to the host and back: both doors give and take the same bytes, and touch no other page."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_what_the_padding_holds_changes_nothing(bench, rng):
 
 
 def test_a_conversation_touches_its_own_pages_alone_and_they_may_lie_anywhere(bench, rng):
-    """What is read, chunk by chunk, and stepped is the same whichever pages have it; no other page is written to."""
+    """Chunks and steps give the same whichever pages have the conversation; no other page is written to."""
     ids, row, found = text(rng, 31), bench.rows(GREEDY), []
     for _ in range(3):
         tables = bench.shuffled(rng, 2)

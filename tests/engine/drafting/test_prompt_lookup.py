@@ -45,7 +45,7 @@ def text(proposal):
 
 
 def by_search(ids, most, ngrams):
-    """What a look-up should propose, by looking everywhere."""
+    """Return the proposal of a look-up, by looking everywhere."""
     for length in sorted(ngrams, reverse=True):
         for behind in range(len(ids) - 1, length - 1, -1):
             if ids[behind - length : behind] == ids[-length:]:

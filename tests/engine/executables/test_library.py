@@ -1,4 +1,4 @@
-"""Compiled programs: made once a process, kept, found again, and made anew where what was kept is of no use."""
+"""Compiled programs: made once a process, kept, found again, and made again where what was kept is of no use."""
 
 from __future__ import annotations
 
@@ -116,18 +116,18 @@ def test_a_program_that_is_whole_but_cannot_be_loaded_is_made_anew_and_replaced(
     first = library_of()
     first.make(EMPTY)
     name = fingerprint.name(first._family, EMPTY)
-    store.put(name, b"not what JAX serialises", label="empty", seconds=1.0)
+    store.put(name, b"not what JAX serializes", label="empty", seconds=1.0)
     second = library_of()
     with caplog.at_level(logging.WARNING):
         second.of(EMPTY)()
     assert counts(second) == (0, 1)
-    assert "could not be loaded and is made anew" in caplog.text
+    assert "could not be loaded and is made again" in caplog.text
     assert library_of().make(EMPTY).loaded
 
 
 def test_a_platform_that_cannot_give_programs_away_still_runs_them(library_of, monkeypatch, caplog):
     def refuse(_):
-        raise NotImplementedError("this backend does not serialise")
+        raise NotImplementedError("this backend does not serialize")
 
     monkeypatch.setattr(library_module, "_dump", refuse)
     for _ in range(2):
@@ -262,7 +262,7 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
 
 @pytest.mark.long
 def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path, store):
-    """It would be serialised without its code: it loads, and fails when it runs."""
+    """It would be serialized without its code: it loads, and fails when it runs."""
     from jax.experimental.compilation_cache import compilation_cache
 
     before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_enable_compilation_cache")}
@@ -293,7 +293,7 @@ def test_only_what_came_from_the_disk_is_distrusted(library_of, store, caplog):
     found.make(EMPTY)
     found.make(COPY)
     assert found.distrust(TypeError("what a tenant sent"))
-    assert re.search("1 that came from the disk are compiled anew: TypeError$", caplog.text.rstrip()), "it says why"
+    assert re.search("1 that came from the disk are compiled again: TypeError$", caplog.text.rstrip()), "it says why"
     assert [entry.label for entry in store.entries()] == [" copy_pages"]
     assert not found.make(EMPTY).loaded
     assert library_of().make(EMPTY).loaded

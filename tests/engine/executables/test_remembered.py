@@ -1,4 +1,4 @@
-"""What earlier processes learned: how long compiling takes on this machine."""
+"""The knowledge of earlier processes: how long compiling takes on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs are called with, known before there is anything to call them with."""
+"""The arguments of programs, known before there is anything to call them with."""
 
 from __future__ import annotations
 

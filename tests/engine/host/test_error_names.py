@@ -1,4 +1,4 @@
-"""What logs, and tenants beside the one concerned, are told of an error: its name and place, and none of its text."""
+"""Logs and other tenants get an error's name and place, and none of its text."""
 
 from __future__ import annotations
 
@@ -136,5 +136,5 @@ def test_what_cannot_be_kept_or_loaded_is_said_without_its_text(engine_of, tiny_
     found = heard()
     assert "could not be kept on the host: TellingError in test_error_names.py" in found
     assert "cannot be kept on this platform: TellingError in test_error_names.py" in found
-    assert "could not be loaded and is made anew: step: TellingError in test_error_names.py" in found
+    assert "could not be loaded and is made again: step: TellingError in test_error_names.py" in found
     assert SECRET not in found

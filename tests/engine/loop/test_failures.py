@@ -1,4 +1,4 @@
-"""What goes wrong on the device: everybody concerned is told, nothing is left behind, the next request works."""
+"""Failures of the device: all callers concerned get an error, nothing is left over, the next request works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EIGHT = Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 8), draft=0)
 
 
 class BrokenError(RuntimeError):
-    """What the device raises in these tests."""
+    """The error that the device raises in these tests."""
 
 
 def test_a_step_that_raises_ends_all_in_flight_with_one_error(engine_of, tiny_model, rng):
@@ -285,7 +285,7 @@ def test_guard_raise_ends_the_request_alone(engine_of, tiny_model, mode, missing
         with pytest.raises(GuardError, match=missing):
             engine.submit(served, known[:30], greedy(5), scope=scope).result()
         runner.device.bound = bound
-        assert len([*pieces]) == 24, "its neighbour goes on"
+        assert len([*pieces]) == 24, "its neighbor goes on"
     assert engine.report().guard_trips == {"recompile": 1}
     assert engine.submit(served, known[:30], greedy(5), scope=scope).result().ids == wanted
     assert_works(engine, served)
@@ -318,7 +318,7 @@ def test_a_program_that_there_is_no_room_for_ends_those_alone_who_need_it(engine
         monkeypatch.setattr(map_limit, "at_most", lambda: 0)
         with pytest.raises(DeviceMemoryError, match="No more programs can be loaded"):
             engine.submit(served, list(range(50, 50 + CONTEXT - 8)), greedy(5)).result()
-        assert len([*pieces]) == 24, "its neighbour goes on"
+        assert len([*pieces]) == 24, "its neighbor goes on"
     monkeypatch.undo()
     assert_works(engine, served)
     idle_memory_dropped(engine)

@@ -25,7 +25,7 @@ KEY = bytes(range(32))
 
 
 def keys_of(seed: int) -> array[int]:
-    """What this prefix begins with: 5 tokens, and one more that is not kept."""
+    """Return the keys of this prefix's beginning: 5 tokens, and one more that is not kept."""
     return array("q", [seed, *random.Random(seed).choices(range(1000), k=5)])
 
 
@@ -62,7 +62,7 @@ def put(stored: StoredPrefixes, seed: int, width: int = 8, scope: str = SCOPE) -
 
 
 def found_right(stored: StoredPrefixes, seed: int, width: int = 8) -> bool:
-    """Whether a prefix is there, each number as it was. It may be missing, and never be wrong."""
+    """Return True if a prefix is there, each number as it was. It may be missing, and never be wrong."""
     best = stored.find(SCOPE, keys_of(seed), 0)
     arrays = None if best is None else stored.read(best)
     if best is None or arrays is None:

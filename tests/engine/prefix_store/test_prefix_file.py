@@ -54,7 +54,7 @@ def swapped(data: bytes, rng: random.Random) -> bytes:
 
 
 def zeroed(data: bytes, rng: random.Random) -> bytes:
-    """What a power cut leaves of pages that never reached the disk."""
+    """Return the pages as a power cut leaves them that never reached the disk."""
     at = rng.randrange(len(data) - 64)
     return data[:at] + bytes(64) + data[at + 64 :]
 

@@ -1,4 +1,4 @@
-"""What proves a block: a digest, or a key that nobody else has."""
+"""The proof of a block: a digest, or a key that only its owner has."""
 
 from __future__ import annotations
 

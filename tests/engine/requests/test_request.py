@@ -1,4 +1,4 @@
-"""What ends an answer, what is shown of it, and what does not fit."""
+"""The end of an answer, the part of it that is shown, and prompts that do not fit."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PERSON = {
 NUMBERS = {"type": "array", "items": {"type": "integer"}, "minItems": 2}
 RING = Tool("RING", "", {"type": "object", "properties": {"TIMES": {"type": "integer"}, "WHO": {"type": "string"}}})
 HOT = {"temperature": 2.0, "ignore_eos": False}
-# The random model leans towards quotes and brackets: with 6 its texts end within some ten tokens.
+# The random model leans toward quotes and brackets: with 6 its texts end within some ten tokens.
 ENDS = {"logit_bias": {4 + byte: 6.0 for byte in b'"}]'}}
 
 
@@ -53,7 +53,7 @@ def ask(engine_of, model):
 
 
 def agree(whole, cut, most):
-    """What may have ``most`` tokens only is the begin of the whole, and complete where nothing else could have come."""
+    """Check that an answer of ``most`` tokens begins the whole one, and is complete if nothing else could follow."""
     assert whole.complete
     assert (cut.finish_reason is FinishReason.STOP) == cut.complete
     if cut.complete:
@@ -114,7 +114,7 @@ def test_a_number_that_could_have_more_digits_is_not_complete(ask):
 
 
 def test_half_a_character_is_closed_too(ask):
-    """What is appended comes before what was held back is given up."""
+    """The appended text comes before the held-back text is given up."""
     for most in range(1, 6):
         pieces = list(
             ask.engine.submit(ask.served, [5] * 9, Sampling(grammar=json_grammar({"const": "€"}), max_tokens=most))
@@ -191,7 +191,7 @@ def test_the_context_is_a_limit_too(ask):
     [{}, HOT | {"seed": 5, "top_k": 30, "min_p": 0.01}, pytest.param(HOT | {"seed": 4}, marks=pytest.mark.slow)],
     ids=str,
 )
-def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, settings, options):
+def test_masks_loops_drafts_and_neighbors_change_nothing(engine_of, model, settings, options):
     """With trust a token is drawn freely and looked at, without it under a mask: the same token."""
     prompt = (text(random.Random(2), 9) * 6)[:50]
     found = []
@@ -201,10 +201,10 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
         trust = engine._owner.models.known[served].grammars.trust
         trust._wary_for = wary
         sampling = Sampling(grammar=json_grammar(PERSON), max_tokens=50, **options, **ENDS)
-        neighbours = [engine.submit(served, text(random.Random(n), 30), sampling) for n in range(2 * number)]
+        neighbors = [engine.submit(served, text(random.Random(n), 30), sampling) for n in range(2 * number)]
         found.append(engine.submit(served, prompt, sampling).result())
-        for neighbour in neighbours:
-            check(json.loads(neighbour.result().text), PERSON)
+        for neighbor in neighbors:
+            check(json.loads(neighbor.result().text), PERSON)
     check(json.loads(found[0].text), PERSON)
     assert len({one.ids for one in found}) == 1
     assert engine.report().guard_trips == {}
@@ -213,7 +213,7 @@ def test_masks_loops_drafts_and_neighbours_change_nothing(engine_of, model, sett
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{}, HOT | {"seed": 6}], ids=str)
 def test_a_mask_holds_for_one_token(engine_of, model, options):
-    """What it allows the next one may not, or should not: of both kinds of letters here some are the same."""
+    """The mask of one token may forbid what the mask of the next allows: some letters of both kinds are the same."""
     schema = {"type": "string", "pattern": "^([A-J][F-N0-9])+$"}
     found = set()
     for settings in ({}, {"loop_steps": 24}):
@@ -245,7 +245,7 @@ def test_greedy_tokens_are_the_best_of_those_that_are_legal(ask, cold):
 
 
 def test_the_kv_behind_forced_and_refused_tokens_is_sound(ask, cold):
-    """What a second turn takes over is what a cold run would have read."""
+    """A second turn takes over what a cold run would have read."""
     prompt = text(random.Random(4), 30)
     first = ask(json_grammar(PERSON), prompt=prompt, max_tokens=40, temperature=1.5, seed=3)
     behind = [*prompt, *first.ids, *text(random.Random(5), 10)]
@@ -312,7 +312,7 @@ def events(model, done):
     return [event for event in found if isinstance(event, CallBegin | CallEnd | Invalid)]
 
 
-def towards(model, *names):
+def toward(model, *names):
     """A bias by which a random model says these control tokens sooner or later."""
     return {model.tokenizer.control_id(name): 8.0 for name in names} | ENDS["logit_bias"]
 
@@ -320,7 +320,7 @@ def towards(model, *names):
 def test_behind_the_opener_a_call_is_valid_and_before_it_the_text_is_free(ask, model):
     grammar = grammar_for([RING], "auto", True, Gemma4Dialect())
     called = 0
-    bias = towards(model, "<|tool_call>", '<|"|>')
+    bias = toward(model, "<|tool_call>", '<|"|>')
     for seed in range(12):
         done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=bias)
         for event in events(model, done):
@@ -340,7 +340,7 @@ def test_a_call_may_open_and_break_off(ask, model):
     done = ask(grammar, max_tokens=5, logit_bias=bias)
     assert (done.text, done.complete, done.finish_reason) == ("call", False, FinishReason.LENGTH)
     assert [type(event) for event in events(model, done)] == [Invalid]
-    done = ask(grammar, max_tokens=30, logit_bias=towards(model, "<|tool_call>") | bias)
+    done = ask(grammar, max_tokens=30, logit_bias=toward(model, "<|tool_call>") | bias)
     assert len([event for event in events(model, done) if isinstance(event, CallEnd)]) >= 1
 
 
@@ -358,7 +358,7 @@ def test_a_turn_that_could_have_more_calls_is_not_complete_and_its_calls_are(ask
 def test_calls_that_have_to_come_do(ask, model, choice):
     grammar = grammar_for([RING, Tool("OTHER")], choice, False, Gemma4Dialect())
     for seed in range(5):
-        done = ask(grammar, temperature=2.0, seed=seed, max_tokens=80, logit_bias=towards(model, '<|"|>'))
+        done = ask(grammar, temperature=2.0, seed=seed, max_tokens=80, logit_bias=toward(model, '<|"|>'))
         begin, end = events(model, done)
         assert begin.name in ({"RING"} if choice == "RING" else {"RING", "OTHER"})
         if begin.name == "RING":
@@ -370,7 +370,7 @@ def test_one_call_where_there_may_be_one_and_several_where_there_may_be_several(
     for seed in range(6):
         for parallel in (False, True):
             grammar = grammar_for([Tool("R")], "any", parallel, Gemma4Dialect())
-            done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=towards(model, "<|tool_call>"))
+            done = ask(grammar, temperature=1.0, seed=seed, max_tokens=60, logit_bias=toward(model, "<|tool_call>"))
             count = len(events(model, done)) // 2
             assert count == 1 or parallel
             several += count > 1

@@ -1,4 +1,4 @@
-"""What a request that came too late says it was at: also while the owner thread stands still for a program."""
+"""A late request's error names its state: also while the owner thread stands still for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process may have of a device's memory, wherever its limit was set."""
+"""The share of a device's memory that a process may have, wherever its limit was set."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ HIERARCHIES: dict[str, tuple[str, str, dict[str, str], int | None]] = {
         150,
     ),
     "v2, throttled": ("0::/a\n", V2, {"a/memory.max": f"{900 * MB}\n", "a/memory.high": f"{500 * MB}\n"}, 500),
-    "v2, a neighbour's": ("0::/ab\n", V2, {"a/memory.max": f"{1 * MB}\n", "ab/memory.max": f"{600 * MB}\n"}, 600),
+    "v2, a neighbor's": ("0::/ab\n", V2, {"a/memory.max": f"{1 * MB}\n", "ab/memory.max": f"{600 * MB}\n"}, 600),
     "systemd": (
         "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-u1.scope\n",
         V2,

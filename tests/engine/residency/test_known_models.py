@@ -1,4 +1,4 @@
-"""What stays of a model while it is away: its name, its answers, its files."""
+"""The parts of a model that stay while it is away: its name, its answers, its files."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from langchain_gemma_jax.errors import ClosedError, DeviceMemoryError
 
 
 class Model:
-    """What the queue looks at of a known model."""
+    """The parts of a known model that the queue looks at."""
 
     def __init__(self, name: str, load_s: float = 0.0):
         self.name, self.entry = name, LedgerEntry(name, "gpu", 30, 4, 6, returns=True, load_s=load_s)
@@ -85,7 +85,7 @@ def test_who_wants_nothing_any_more_holds_up_nobody(queue, host):
     assert not stays.done()
     assert host.loaded == host.refused == []
     host.waiting.add("a")
-    assert queue.want(requests_went) is not gone[0], "who asks again begins anew"
+    assert queue.want(requests_went) is not gone[0], "who asks again begins again"
 
 
 def test_what_never_fits_is_told_to_callers_and_to_requests(queue, host):

@@ -1,4 +1,4 @@
-"""What is settled for a model when it is served: where a turn ends, its ladders."""
+"""The facts that are settled when a model is served: where a turn ends, its ladders."""
 
 from __future__ import annotations
 

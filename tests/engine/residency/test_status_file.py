@@ -1,4 +1,4 @@
-"""What an engine has in memory, told to other processes."""
+"""The content of an engine's memory, told to other processes."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_the_same_picture_is_taken_over_and_another_of_its_size_shares_nothing(e
 @pytest.mark.parametrize("count", [10, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 @pytest.mark.long
 def test_random_conversations_with_pictures_equal_cold_runs(count, engine_of, tiny_model):
-    """Branches, retries, neighbours, drafts and evictions: nothing of it changes an answer."""
+    """Branches, retries, neighbors, drafts and evictions: nothing of it changes an answer."""
     for sight in Sight:
         model = seeing(tiny_model, sight)
         cold = ColdSight(model)

@@ -1,4 +1,4 @@
-"""What a step may go on from: the tokens of the step before it, unless something came between."""
+"""A step continues from the tokens of the step before it, unless something came between."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def request(model, prompt):
 def test_steps_of_the_same_requests_in_other_rows_start_from_what_the_host_has_seen(
     engine_of, tiny_model, rng, monkeypatch
 ):
-    """Whether a step has rows that nobody needs depends on which programs are there and on memory: it changes."""
+    """Unneeded rows of a step depend on which programs are there and on memory: their number changes."""
     engine = engine_of(ladders=Ladders(chunks=(16,), capacities=(CONTEXT,), rows=(1, 2, 4), draft=0))
     served = engine.serve(tiny_model)
     runner, prompts = engine._owner.models.runners[served], [text(rng, 10) for _ in range(2)]

@@ -39,7 +39,7 @@ def scheduler(*running, rows=8):
 
 
 def carry_out(work):
-    """What running it does to the requests."""
+    """Apply the effect of running it to the requests."""
     if isinstance(work, Read):
         one = work.request
         one.on_device.resident.keys.extend(one.keys(one.held, one.held + 10))

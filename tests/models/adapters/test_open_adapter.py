@@ -52,20 +52,20 @@ def test_peft_and_gguf_files_of_one_adapter_are_one_adapter(tmp_path):
     assert opened(tmp_path / "in", BASE).digest == found.digest
 
 
-def test_scales_follow_patterns_and_rank_stabilisation(tmp_path):
+def test_scales_follow_patterns_and_rank_stabilization(tmp_path):
     pairs = random_pairs(CONFIG, 3, 4)
     pairs |= {place: each for place, each in random_pairs(CONFIG, 4, 2).items() if place[1] == "o_proj"}
     patterns = {
         "rank_pattern": {"o_proj": 2},
         "alpha_pattern": {r"^model\.layers\.1\.mlp\.up_proj$": 5, "q_proj": 3.0},
     }
-    for stabilised in (False, True):
-        folder = peft_folder(tmp_path / str(stabilised), pairs, lora_alpha=8, use_rslora=stabilised, **patterns)
+    for stabilized in (False, True):
+        folder = peft_folder(tmp_path / str(stabilized), pairs, lora_alpha=8, use_rslora=stabilized, **patterns)
         found = opened(folder, BASE)
         for (layer, name), (down, up) in pairs.items():
             alpha = 5 if (layer, name) == (1, "up_proj") else 3 if name == "q_proj" else 8
             rank = down.shape[0]
-            scale = np.float32(alpha / (rank**0.5 if stabilised else rank))
+            scale = np.float32(alpha / (rank**0.5 if stabilized else rank))
             np.testing.assert_array_equal(found.matrices[layer, name].up, up * scale)
 
 
@@ -166,7 +166,7 @@ def test_tensors_that_do_not_fit_are_refused_and_name_both(tmp_path):
 
 def test_places_without_an_adapter_are_refused(tmp_path):
     for nowhere in (tmp_path / "nowhere", str(tmp_path / "nowhere"), "no id", "a/b/c", "./org/name"):
-        with pytest.raises(UnknownModelError, match="organisation/name"):
+        with pytest.raises(UnknownModelError, match="organization/name"):
             opened(nowhere, BASE)
     with pytest.raises(CheckpointError, match=r"adapter_config\.json"):
         opened(tmp_path, BASE)

@@ -71,7 +71,7 @@ def test_shards(tmp_path):
 
 
 class TestOrbax:
-    """What open_orbax makes of it is tested with it; here, when it is asked, and for what."""
+    """The calls of open_orbax: when they come, and for what. Its results are tested with it."""
 
     @pytest.fixture
     def asked(self, monkeypatch):

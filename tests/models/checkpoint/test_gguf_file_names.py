@@ -1,4 +1,4 @@
-"""A GGUF file of a repository is fetched by its name or quantisation, with the encoders beside it and nothing else."""
+"""A GGUF file of a repository is fetched by its name or quantization, with the encoders beside it and nothing else."""
 
 from __future__ import annotations
 

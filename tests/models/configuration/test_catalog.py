@@ -1,4 +1,4 @@
-"""The catalogue against the published configurations."""
+"""The catalog against the published configurations."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_an_unknown_size_names_the_known_ones():
         published("gemma-5")
 
 
-def test_the_catalogue_cannot_be_changed():
+def test_the_catalog_cannot_be_changed():
     with pytest.raises(TypeError):
         known()["gemma-2b"] = None

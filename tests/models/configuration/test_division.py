@@ -54,7 +54,7 @@ def test_parts_have_everything_once_and_what_is_shared_where_it_is_needed():
             assert sum(piece.stop - piece.start for piece in cuts) == division.part(sections)
             first = 0
             for section, piece in zip(sections, cuts, strict=True):
-                # The share of a section that a device with this number has, as its neighbours in the mesh have it too.
+                # The share of a section that a device with this number has, as its neighbors in the mesh have it too.
                 ways = division.ways(section)
                 assert (piece.start - first) * ways == section.stored * (number // (parts // ways))
                 first += section.stored

@@ -36,7 +36,7 @@ def published(name):
 
 
 def layer_facts(config: ModelConfig, layer: LayerConfig) -> dict[str, object]:
-    """What ``make_configs.py`` reads off transformers' model, said of ours."""
+    """Return the facts that ``make_configs.py`` reads off transformers' model, of ours."""
     kv_rows = layer.kv_heads * layer.head_dim
     return {
         "head_dim": layer.head_dim,
@@ -281,8 +281,8 @@ UNSUPPORTED = {
     "T5Gemma 2": ({"model_type": "t5gemma2"}, "T5Gemma 2 is not supported: .* Use a Gemma 3"),
     "an encoder alone": ({"model_type": "gemma4_vision"}, "found the vision encoder of a Gemma 4, .* Give the folder"),
     "DiffusionGemma": ({"model_type": "diffusion_gemma"}, "DiffusionGemma is not supported: it writes blocks"),
-    "quantised": (G3 | {"quantization_config": {"bits": 4}}, "found a quantization_config. Use the unquantised"),
-    "quantised inside": ({"model_type": "gemma3", "text_config": {"quantization_config": {}}}, "quantization_config"),
+    "quantized": (G3 | {"quantization_config": {"bits": 4}}, "found a quantization_config. Use the unquantized"),
+    "quantized inside": ({"model_type": "gemma3", "text_config": {"quantization_config": {}}}, "quantization_config"),
     "another activation": (G3 | {"hidden_activation": "silu"}, "hidden_activation='silu' is not supported"),
     "another activation in Gemma 1": (G1 | {"hidden_act": "relu"}, "hidden_act='relu' is not supported"),
     "an activation that is no name": (G3 | {"hidden_activation": {"a": 1}}, "hidden_activation"),

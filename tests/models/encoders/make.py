@@ -76,8 +76,8 @@ def write_encoders(path: Path, name: str, seed: int = 0, kind: str = "F32", chan
         add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
         writer.add_array(key, value) if isinstance(value, list) else add[type(value)](key, value)
     for stored, value in tensors.items():
-        quantised = gguf.GGMLQuantizationType[kind if is_packed(value, kind) else "F32"]
-        writer.add_tensor(stored, gguf.quantize(value, quantised), raw_dtype=quantised)
+        quantized = gguf.GGMLQuantizationType[kind if is_packed(value, kind) else "F32"]
+        writer.add_tensor(stored, gguf.quantize(value, quantized), raw_dtype=quantized)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -85,13 +85,13 @@ def write_encoders(path: Path, name: str, seed: int = 0, kind: str = "F32", chan
 
 
 def is_packed(value: np.ndarray, kind: str) -> bool:
-    """Whether a converter writes a tensor in a format."""
+    """Return True if a converter writes a tensor in a format."""
     elements, _ = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
     return value.ndim > 1 and value.shape[-1] % elements == 0
 
 
 def converted(plain: str, value: np.ndarray, name: str) -> tuple[str, np.ndarray]:
-    """What a tensor is called in a file, and what it is there."""
+    """Return a tensor's name in a file, and its values there."""
     kind = str(MODELS[name].config["model_type"])
     value = value.reshape(1) if value.ndim == 0 else value
     if kind == "gemma3":
@@ -104,8 +104,8 @@ def converted(plain: str, value: np.ndarray, name: str) -> tuple[str, np.ndarray
         elif "patch_ln1" in plain or plain.endswith("patch_dense.weight"):
             side = round((value.shape[-1] // 3) ** 0.5)
             at = np.arange(3 * side * side)
-            colour, row, column = at // side**2, at % side**2 // side, at % side
-            value = value[..., (row * side + column) * 3 + colour]
+            color, row, column = at // side**2, at % side**2 // side, at % side
+            value = value[..., (row * side + column) * 3 + color]
         return f"{_OF_UNIFIED[stem]}.{end}", np.ascontiguousarray(value)
     if plain.startswith(("audio_tower", "embed_audio")):
         stored = f"model.{plain}".replace("model.audio_tower.", "conformer.").replace(".linear.", ".")
@@ -127,13 +127,13 @@ def _known(name: str) -> str:
 
 
 def metadata(name: str, tensors: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """What the converter says of encoders."""
+    """Return the converter's metadata of encoders."""
     config = MODELS[name].config
     vision, kind = config["vision_config"], str(config["model_type"])
     heard = config.get("audio_config")
     sees, hears = TYPES[kind]
     width = config_from_hf(config, name).width
-    colours = ([0.5] * 3, [0.5] * 3) if kind == "gemma3" else ([0.0] * 3, [1.0] * 3)
+    colors = ([0.5] * 3, [0.5] * 3) if kind == "gemma3" else ([0.0] * 3, [1.0] * 3)
     found: dict[str, object] = {
         "clip.has_vision_encoder": True,
         "clip.projector_type" if kind == "gemma3" else "clip.vision.projector_type": sees,
@@ -145,8 +145,8 @@ def metadata(name: str, tensors: Mapping[str, np.ndarray]) -> dict[str, object]:
         "clip.vision.block_count": vision.get("num_hidden_layers", 0),
         "clip.vision.attention.head_count": vision.get("num_attention_heads", 0),
         "clip.vision.attention.layer_norm_epsilon": 1e-6,
-        "clip.vision.image_mean": colours[0],
-        "clip.vision.image_std": colours[1],
+        "clip.vision.image_mean": colors[0],
+        "clip.vision.image_std": colors[1],
     }
     if kind == "gemma3":
         found["clip.use_gelu"] = True

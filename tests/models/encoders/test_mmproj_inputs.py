@@ -1,4 +1,4 @@
-"""What a file of encoders takes is known before it is loaded."""
+"""The inputs of a file of encoders are known before it is loaded."""
 
 from __future__ import annotations
 

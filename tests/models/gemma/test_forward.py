@@ -135,13 +135,13 @@ def test_how_much_padding_does_not_matter(name):
 
 
 @every
-def test_a_row_does_not_depend_on_its_neighbour(name):
+def test_a_row_does_not_depend_on_its_neighbor(name):
     config, params, tokens, whole = model(name)
     others = np.random.default_rng(8).integers(3, config.vocab_size, LENGTH)
-    for neighbour_at in (0, 3, 50):
+    for neighbor_at in (0, 3, 50):
         runner = Runner(config, params)
-        runner.read([tokens[0, :40], others[:neighbour_at]])
-        mine, _ = runner.read([tokens[0, 40:43], others[neighbour_at : neighbour_at + 2]])
+        runner.read([tokens[0, :40], others[:neighbor_at]])
+        mine, _ = runner.read([tokens[0, 40:43], others[neighbor_at : neighbor_at + 2]])
         same(mine, whole[0][40:43])
 
 
@@ -325,7 +325,7 @@ def test_one_program_serves_every_position_length_and_token():
 
 
 def test_a_second_embedding_may_know_fewer_tokens():
-    """What it does not know has the entry of token 0, as multimodal placeholders have."""
+    """A token that it does not know has the entry of token 0, as multimodal placeholders have."""
     full = small(SHARED_KV)
     config = full.replace(layers=full.layers[:1], per_layer_input=replace(full.per_layer_input, vocab_size=50))
     params = parameters(config)

@@ -27,11 +27,11 @@ from langchain_gemma_jax.models.configuration.model_config import (
 from langchain_gemma_jax.models.tokenizer.sentencepiece_model import piece_types
 
 WIDTH, HEADS, FFW, VOCABULARY = 256, 4, 256, 320
-QUANTISED = (
+QUANTIZED = (
     "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "IQ3_S",
     "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0",
 )  # fmt: skip
-KINDS = ("F32", "F16", "BF16", *QUANTISED)
+KINDS = ("F32", "F16", "BF16", *QUANTIZED)
 
 _PLAIN = {
     "vocab_size": VOCABULARY, "width": WIDTH, "heads": HEADS, "max_context": 512, "attention_scale": 64**-0.5,
@@ -160,7 +160,7 @@ def dequantize(raw: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
 
 
 def _that_fits(kind: str, inputs: int) -> str:
-    """What a quantising program takes instead, where a row has no whole number of blocks."""
+    """Return the format that a quantizing program takes instead, where a row has no whole number of blocks."""
     blocks = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]
     return {"Q5_K": "Q5_1", "Q6_K": "Q8_0"}.get(kind, "Q5_0") if inputs % blocks else kind
 
@@ -221,7 +221,7 @@ def write(
 
 
 def metadata(writer: gguf.GGUFWriter, config: ModelConfig) -> None:
-    """What the converter says of a model."""
+    """Return the converter's metadata of a model."""
     first, is_local = config.layers[0], [one.window is not None for one in config.layers]
     writer.add_context_length(config.max_context)
     writer.add_embedding_length(config.width)
@@ -286,7 +286,7 @@ def mixed(seed: int) -> Callable[[str], str]:
 
 
 def sentencepiece_tokenizer(model: bytes) -> Callable[[gguf.GGUFWriter], None]:
-    """What the converter writes of a ``tokenizer.model``. It spells the spaces of what is one token as spaces."""
+    """Return the converter's fields of a ``tokenizer.model``. It spells the spaces of what is one token as spaces."""
     library = sentencepiece.SentencePieceProcessor(model_proto=model)
     names, scores, types = [], [], []
     for token_id, kind in enumerate(piece_types(model)):
@@ -307,7 +307,7 @@ def sentencepiece_tokenizer(model: bytes) -> Callable[[gguf.GGUFWriter], None]:
 
 
 def merges_tokenizer(content: dict, kind: str = "gemma4") -> Callable[[gguf.GGUFWriter], None]:
-    """What the converter writes of a ``tokenizer.json``."""
+    """Return the converter's fields of a ``tokenizer.json``."""
     library = tokenizers.Tokenizer.from_str(json.dumps(content))
     added = {token["id"]: token["special"] for token in content["added_tokens"]}
     names = [library.id_to_token(token_id) for token_id in range(library.get_vocab_size())]

@@ -17,7 +17,7 @@ from langchain_gemma_jax.models.gemma.text_vector import text_vectors
 from langchain_gemma_jax.models.gguf.opening import open_gguf
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.params import assemble
-from tests.models.gguf.make import CONFIGS, QUANTISED, of_one_kind, small_tokenizer, write
+from tests.models.gguf.make import CONFIGS, QUANTIZED, of_one_kind, small_tokenizer, write
 from tests.models.packed.test_from_file import read
 
 PROMPTS = (("query", "task: search result | query: "), ("document", "title: none | text: "))
@@ -32,7 +32,7 @@ def written(path, kind_of, config=CONFIG, **options):
 
 @pytest.mark.long
 def test_vectors_are_those_of_the_dense_model(tmp_path):
-    kinds = cycle(QUANTISED)
+    kinds = cycle(QUANTIZED)
     dense = written(tmp_path / "x.gguf", lambda _: next(kinds))
     found, recipe, params, _ = read(tmp_path / "x.gguf")
     assert found == CONFIG

@@ -106,7 +106,7 @@ def test_a_type_of_tensor_that_is_not_known_is_another_releases_and_no_damage(tm
     with pytest.raises(UnsupportedModelError) as error:
         open_gguf(path)
     assert str(error.value).startswith(f"{path}: 'blk.0.ffn_down.weight' is of the type {number} {says}")
-    assert str(error.value).endswith("another file of the same repository, in a quantisation such as Q8_0 or Q4_K_M.")
+    assert str(error.value).endswith("another file of the same repository, in a quantization such as Q8_0 or Q4_K_M.")
 
 
 def test_the_types_are_those_of_the_formats_own_package():

@@ -1,4 +1,4 @@
-"""What loading a file takes: as much memory as its tensors and little more, no byte of which is moved twice."""
+"""The cost of loading a file: as much memory as its tensors and little more, no byte of which is moved twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name of a file's quantisation is its writer's, with the formats of its tensors."""
+"""The name of a file's quantization is its writer's, with the formats of its tensors."""
 
 from __future__ import annotations
 

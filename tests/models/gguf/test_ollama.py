@@ -1,4 +1,4 @@
-"""What Ollama has fetched is found by its own names, and each way in which it is not there has its own message."""
+"""Ollama's models are found by their own names, and each way in which one is missing has its own message."""
 
 from __future__ import annotations
 

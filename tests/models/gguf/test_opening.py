@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.gguf.gguf_tokenizer import gguf_tokenizer
 from langchain_gemma_jax.models.gguf.opening import open_gguf, sampling_defaults
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 from tests.models.damage import check_damaged
-from tests.models.gguf.make import CONFIGS, QUANTISED, file_of, small_tokenizer, write
+from tests.models.gguf.make import CONFIGS, QUANTIZED, file_of, small_tokenizer, write
 
 BIG = (1 << 63) - 1
 
@@ -31,7 +31,7 @@ def opened(path):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     """A tiny model in a file of every block format, and where its header ends."""
-    path, kinds = tmp_path_factory.mktemp("sound") / "x.gguf", cycle(QUANTISED)
+    path, kinds = tmp_path_factory.mktemp("sound") / "x.gguf", cycle(QUANTIZED)
     config = CONFIGS["gemma4, per-layer inputs and shared KV"]
     write(path, config, lambda _: next(kinds), tokenizer=small_tokenizer())
     opened(path)

@@ -270,7 +270,7 @@ def test_a_branch_that_never_rests_is_given_up(hub):
         download("org/model")
 
 
-# Tokens, gates and licences.
+# Tokens, gates and licenses.
 
 
 @pytest.mark.parametrize("kind", ["gated", "private"])

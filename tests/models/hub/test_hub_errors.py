@@ -1,4 +1,4 @@
-"""What a user is told of a Hub that refuses, or makes no sense."""
+"""The errors that a user gets for a Hub that refuses, or makes no sense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be an id, a revision, a token or an endpoint is refused before any request."""
+"""An impossible id, revision, token or endpoint is refused before any request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.models.hub.hub_files import TOKEN
     ],
 )
 def test_what_cannot_be_an_id_is_refused_before_any_request(hub, wrong):
-    with pytest.raises(InputError, match=r"organisation/name.*google/gemma-3-1b-it") as caught:
+    with pytest.raises(InputError, match=r"organization/name.*google/gemma-3-1b-it") as caught:
         download(wrong)
     assert repr(wrong) in str(caught.value)
     assert hub.requests() == []

@@ -1,4 +1,4 @@
-"""What a caller asks for is checked before a file is looked at."""
+"""A caller's settings are checked before a file is looked at."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_files_that_are_no_drafter_or_a_damaged_one_are_refused(target, tmp_path
     with pytest.raises(UnsupportedModelError, match="found a drafter of another Gemma 4, which cannot"):
         load(drafter_at(tmp_path / "drafter"))
     changes = {
-        "drafters are read unquantised": {"quantization_config": {"bits": 4}},
+        "drafters are read unquantized": {"quantization_config": {"bits": 4}},
         "num_centroids to be a divisor of vocab_size=264, found 5": {"num_centroids": 5},
         "centroid_intermediate_top_k to be from 1 to 4, found 9": {"centroid_intermediate_top_k": 9},
         "backbone_hidden_size to be from 1": {"backbone_hidden_size": 0},

@@ -69,7 +69,7 @@ def test_neither_a_folder_nor_an_id(source):
     with pytest.raises(InputError) as caught:
         load(source)
     assert "neither a folder nor a file that exists here, nor a model's id" in str(caught.value)
-    assert '"organisation/name"' in str(caught.value)
+    assert '"organization/name"' in str(caught.value)
 
 
 @pytest.mark.usefixtures("no_hub")

@@ -1,4 +1,4 @@
-"""What a name can mean before anything is fetched."""
+"""The meanings of a name, before anything is fetched."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def at(params, path):
 
 
 def expected(source, path, dtype):
-    """What the tree holds, by other means: whole arrays in float32, converted at the end."""
+    """Return the content of the tree, by other means: whole arrays in float32, converted at the end."""
     blocks = [source.tensors[part.name].astype(np.float32) for part in naming(CONFIG, path)]
     whole = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
     norms = {"attn_norm", "post_attn_norm", "ffw_norm", "post_ffw_norm", "q_norm", "k_norm", "final_norm"}
@@ -346,7 +346,7 @@ class TestChecks:
     def test_another_dtype(self, dtype):
         stored = tensors()
         stored["layers.1.scale"] = np.zeros((), getattr(ml_dtypes, dtype, dtype))
-        with pytest.raises(TensorMismatchError, match=rf"in float32, bfloat16, float16, found {dtype}.*unquantised"):
+        with pytest.raises(TensorMismatchError, match=rf"in float32, bfloat16, float16, found {dtype}.*unquantized"):
             load(Unreadable(stored))
 
     def test_a_naming_that_does_not_fill_the_array(self):

@@ -28,7 +28,7 @@ from langchain_gemma_jax.models.configuration.abstract import abstract, walk
 from langchain_gemma_jax.models.configuration.model_config import ModelConfig
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.packed.quantise import Quantised
+from langchain_gemma_jax.models.packed.quantize import Quantized
 from langchain_gemma_jax.models.recipes import Plan, Recipe
 from langchain_gemma_jax.models.seams import kv_cache
 from langchain_gemma_jax.models.seams.block_forms import BlockForm, BlockForms
@@ -43,8 +43,8 @@ CAPACITY, CHUNKS, STEPS = 64, (20, 4), 6  # a chunk that goes round the rings, a
 RECIPES = {
     "dense": Recipe("float32"),
     "inputs first": Recipe("float32", layers=Plan(out_first=False), embed=Plan(out_first=False)),
-    "int8": Recipe("float32", storage=Quantised(8, BlockForms())),
-    "int4": Recipe("float32", storage=Quantised(4, BlockForms(*(BlockForm.WHOLE,) * 3))),
+    "int8": Recipe("float32", storage=Quantized(8, BlockForms())),
+    "int4": Recipe("float32", storage=Quantized(4, BlockForms(*(BlockForm.WHOLE,) * 3))),
     "rounded cache": Recipe("float32", cache_dtype="int8"),
 }
 BLOCK = 32  # numbers of a packed matrix that stay together
@@ -77,7 +77,7 @@ def start(script: Path, asked: object, **settings: str) -> dict[str, Any]:
 
 
 def main(counts: Sequence[int], names: Sequence[str], storage: str) -> dict[str, object]:
-    """What is seen of each model on so many devices, beside one."""
+    """Return the results of each model on these numbers of devices, next to those on one."""
     found = {}
     for name in names:
         config = _wider(small(name), WIDER.get(storage, 1))

@@ -60,7 +60,7 @@ taken: list[int] = []  # bytes of files, read at a time
 
 def others(folder: str, counts: Sequence[int]) -> dict[str, list[str]]:
     """The arrays that are not what they would be if they were read whole and divided then, by how they are stored."""
-    from tests.models.checkpoint.quantised import test_compressed_tensors as compressed
+    from tests.models.checkpoint.quantized import test_compressed_tensors as compressed
     from tests.models.gguf import make
 
     sources: dict[str, tuple[str, dict[str, Any]]] = {

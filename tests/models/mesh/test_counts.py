@@ -14,7 +14,7 @@ from langchain_gemma_jax.models.configuration.division import why_not
 from langchain_gemma_jax.models.gemma.gemma_architecture import Gemma
 from langchain_gemma_jax.models.mesh.counts import Fit, beyond_its_share, checked_devices, encoders_on_each, plan_for
 from langchain_gemma_jax.models.mesh.device_mesh import DeviceMesh
-from langchain_gemma_jax.models.packed.quantise import Quantised
+from langchain_gemma_jax.models.packed.quantize import Quantized
 from langchain_gemma_jax.models.recipes import Recipe
 from langchain_gemma_jax.models.seams.block_forms import BlockForms
 from langchain_gemma_jax.models.seams.placement import SingleDevice
@@ -94,7 +94,7 @@ def test_devices_of_several_kinds_are_not_one_mesh_and_the_first_that_are_alike_
 def test_what_each_device_has_beyond_its_share_is_said_with_the_reason():
     config = published("gemma-3-4b")  # eight query heads, four of keys
     dense = Recipe("bfloat16")
-    packed = Recipe("bfloat16", storage=Quantised(4, BlockForms()))
+    packed = Recipe("bfloat16", storage=Quantized(4, BlockForms()))
     said = {
         (count, name): beyond_its_share(DeviceMesh(tuple(cards(count))), recipe.abstract(config))
         for count in (2, 8)

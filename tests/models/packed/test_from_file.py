@@ -22,7 +22,7 @@ from langchain_gemma_jax.models.seams.block_forms import DEFAULT, BlockForm, Blo
 from langchain_gemma_jax.models.seams.kv_cache import allocate
 from langchain_gemma_jax.models.seams.params import assemble
 from langchain_gemma_jax.models.seams.weights import total_bytes
-from tests.models.gguf.make import CONFIGS, KINDS, QUANTISED, mixed, of_one_kind, write
+from tests.models.gguf.make import CONFIGS, KINDS, QUANTIZED, mixed, of_one_kind, write
 
 TOKENS = 12
 FAST = ("gemma, untied", "gemma3")
@@ -92,7 +92,7 @@ def test_every_architecture_with_formats_that_differ_by_tensor(tmp_path, name):
 
 def one_after_another(_):
     """Every format in turn, from tensor to tensor."""
-    kinds = itertools.cycle(QUANTISED)
+    kinds = itertools.cycle(QUANTIZED)
     return lambda _: next(kinds)
 
 

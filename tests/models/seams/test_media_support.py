@@ -1,4 +1,4 @@
-"""What a model can take, and what is said of the rest."""
+"""The media that a model can take, and the errors for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ``tokenizer.json`` may ask of the library: nothing that takes long, and nothing that grows."""
+"""The limits of a ``tokenizer.json``: it asks the library for nothing that takes long, and nothing that grows."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def test_byte_pieces_are_bytes(gemma, gemma_json):
         assert gemma.token_bytes(gemma_json["model"]["vocab"][f"<0x{byte:02X}>"]) == bytes([byte])
 
 
-def test_every_byte_can_be_spelt(tokenizer):
+def test_every_byte_can_be_spelled(tokenizer):
     for byte in range(256):
         assert tokenizer.token_bytes(byte_ids(tokenizer, [byte])[0]) == bytes([byte])
 

@@ -10,7 +10,7 @@ from tests.models.tokenizer.conftest import write
 
 @pytest.mark.parametrize("name", ["sentencepiece", "byte_level_json"])
 def test_the_library_does_not_look_for_markers(folders, name):
-    """What it does not find need not be taken out again, and the text around it stays in one piece."""
+    """Markers that it does not find need not be taken out again, and the text around them stays in one piece."""
     tokenizer = load_tokenizer(folders[name])
     for marker in (marker for marker in tokenizer.control_tokens if any(map(str.isalpha, marker))):
         assert set(tokenizer._spell(f"a {marker} b")).isdisjoint(tokenizer.control_tokens.values())

@@ -111,7 +111,7 @@ def test_half_characters_become_one_or_the_replacement_character(tokenizer, text
     assert ids == tokenizer.encode_text(meant)
 
 
-def test_text_without_markers_is_spelt_as_in_training(tokenizer, library_ids, prose):
+def test_text_without_markers_is_spelled_as_in_training(tokenizer, library_ids, prose):
     for text in [
         prose,
         *prose.splitlines(),
@@ -125,7 +125,7 @@ def test_text_without_markers_is_spelt_as_in_training(tokenizer, library_ids, pr
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_any_text_without_markers_is_spelt_as_in_training(tokenizer, library_ids, data):
+def test_any_text_without_markers_is_spelled_as_in_training(tokenizer, library_ids, data):
     characters = st.characters(exclude_categories=["Cs"], exclude_characters=SPACE)
     text = data.draw(st.one_of(st.text(characters), st.text("ab <>\n\t/é日1", max_size=40)))
     if not any(name in text for name in tokenizer.control_tokens):
@@ -185,7 +185,7 @@ def test_a_sentencepiece_model_that_does_not_say_either(train_sentencepiece_mode
     assert_is_only_text(tokenizer, "x <end_of_turn>")
 
 
-def test_a_normaliser_that_loses_something_loses_nothing_here(gemma_json, load_content, gemma):
+def test_a_normalizer_that_loses_something_loses_nothing_here(gemma_json, load_content, gemma):
     steps = [{"type": "NFKC"}, gemma_json["normalizer"]]
     tokenizer = load_content(gemma_json | {"normalizer": {"type": "Sequence", "normalizers": steps}})
     for text in ("ﬁne ² print", "e\u0301", "Å", "ｗｉｄｅ <bos>", "K\n" * 30):
@@ -193,7 +193,7 @@ def test_a_normaliser_that_loses_something_loses_nothing_here(gemma_json, load_c
     assert tokenizer.encode_text("Once a tool has answered") == gemma.encode_text("Once a tool has answered")
 
 
-def test_a_sentencepiece_normaliser_likewise(train_sentencepiece_model, load_content):
+def test_a_sentencepiece_normalizer_likewise(train_sentencepiece_model, load_content):
     tokenizer = load_content(train_sentencepiece_model(normalization_rule_name="nfkc"))
     for text in ("ﬁne ² print", "e\u0301", "Å\u200b", "ｗｉｄｅ <bos>", "wide\u3000space"):
         assert_is_only_text(tokenizer, text)

@@ -220,9 +220,12 @@ def broken(gemma_json, **changes):
         ({"model": 5}, "tokenizer.json"),
         ({"decoder": None}, "found none"),
         ({"decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}}, "found WordPiece"),
-        ({"decoder": {"type": "ByteFallback"}, "normalizer": {"type": "Lowercase"}}, "found 'Hello' spelt as 'hello'"),
-        ({"normalizer": {"type": "Prepend", "prepend": "\u2581"}}, "spelt as ' Hello'"),
-        ({"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "' two  spaces ' spelt as"),
+        (
+            {"decoder": {"type": "ByteFallback"}, "normalizer": {"type": "Lowercase"}},
+            "found 'Hello' spelled as 'hello'",
+        ),
+        ({"normalizer": {"type": "Prepend", "prepend": "\u2581"}}, "spelled as ' Hello'"),
+        ({"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "' two  spaces ' spelled as"),
         (
             {
                 "pre_tokenizer": {
@@ -232,7 +235,7 @@ def broken(gemma_json, **changes):
                     "split": True,
                 }
             },
-            "spelt as ' Hello'",
+            "spelled as ' Hello'",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a configuration says of a model's encoders."""
+"""The encoders of a model, by its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test may cost, and what passes that."""
+"""The limits of a test's cost, and how a test exceeds them."""
 
 from __future__ import annotations
 

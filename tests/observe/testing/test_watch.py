@@ -103,7 +103,7 @@ def test_a_run_that_does_not_use_it_imports_nothing(tmp_path):
 
 
 class Config:
-    """What the plugin asks of pytest's configuration."""
+    """The parts of pytest's configuration that the plugin asks for."""
 
     def __init__(self, *files: Path) -> None:
         self.files = list(map(str, files))

@@ -1,4 +1,4 @@
-"""What goes between hosts of a group: frames nobody else can make, and names by which both sides mean the same."""
+"""The messages of hosts of a group: frames that only they can make, and names by which both sides mean the same."""
 
 from __future__ import annotations
 

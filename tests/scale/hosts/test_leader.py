@@ -1,4 +1,4 @@
-"""What followers are told, and when a program begins."""
+"""The messages to followers, and when a program begins."""
 
 from __future__ import annotations
 

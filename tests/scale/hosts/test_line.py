@@ -1,4 +1,4 @@
-"""What goes between two hosts: frames that nobody else can make."""
+"""The messages between two hosts: frames that only they can make."""
 
 from __future__ import annotations
 

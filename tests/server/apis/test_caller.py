@@ -32,9 +32,9 @@ def test_models_that_are_not_served_are_refused_and_named(says):
         assert '"model_name":"mine"' in asked(at, NATIVE, native)[1]
         for name, value in {"dtype": "float32", "keep_alive": 1.0, "guards": "raise", "token": "x"}.items():
             native["options"] = {"model": "served", name: value}
-            assert f"{name}: the server's operator decides" in asked(at, NATIVE, native)[1]["error"]["message"]
+            assert f"{name}: the operator of this server decides" in asked(at, NATIVE, native)[1]["error"]["message"]
         native["options"] = {"model": "served", "trust_remote_code": True}
-        assert "a server runs no code of a checkpoint" in asked(at, NATIVE, native)[1]["error"]["message"]
+        assert "a server runs no code of a model" in asked(at, NATIVE, native)[1]["error"]["message"]
         native["options"] = {"model": "auto", "route": {"light": "mine", "heavy": "/etc/passwd"}}
         assert asked(at, NATIVE, native)[0] == 404
         native["options"] = {"model": "/etc/passwd", "route": {"light": "mine", "heavy": "other"}}
@@ -57,7 +57,7 @@ def test_settings_of_the_server_hold_for_whoever_says_nothing_else(says):
         assert engine.submitted[-1]["sampling"].temperature == 0.5
         assert engine.submitted[-1]["sampling"].top_k == 5
         refused = asked(at, NATIVE, native | {"options": {"model": "served", "weights": "int4"}})
-        assert "weights: the server's operator decides" in refused[1]["error"]["message"]
+        assert "weights: the operator of this server decides" in refused[1]["error"]["message"]
         assert asked(at, CHAT, HELLO | {"model": "auto"})[0] == 200
         assert engine.loaded[0] in SIZES.values(), "and so is its route"
         assert asked(at, CHAT, HELLO | {"model": "/etc/passwd"})[0] == 404

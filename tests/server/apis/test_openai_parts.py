@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs have in common."""
+"""The parts that OpenAI's two APIs have in common."""
 
 from __future__ import annotations
 

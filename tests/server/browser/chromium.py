@@ -135,7 +135,7 @@ class Tab:
             self.loads += 1
 
     def show(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Have a screen of this size, in these colours."""
+        """Have a screen of this size, in these colors."""
         self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )

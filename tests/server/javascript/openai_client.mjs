@@ -37,7 +37,7 @@ found.response = response.output_text;
 found.errors = [];
 for (const [what, body] of [
   ["too long", { ...asked, messages: [{ role: "user", content: "x".repeat(9000) }] }],
-  ["unknown field", { ...asked, colour: "red" }],
+  ["unknown field", { ...asked, color: "red" }],
 ]) {
   try {
     await client.chat.completions.create(body);

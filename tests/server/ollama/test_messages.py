@@ -66,7 +66,7 @@ def test_what_is_no_message_is_refused_by_its_place():
         ({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}, r"arguments"),
         ({"role": "assistant", "tool_calls": [{"name": "f"}]}, r"tool_calls\[0\]\.function"),
         ({"role": "tool", "tool_name": 5}, r"messages\[0\]\.tool_name"),
-        ({"role": "user", "colour": "red"}, r"messages\[0\]: colour"),
+        ({"role": "user", "color": "red"}, r"messages\[0\]: color"),
     ):
         with pytest.raises(InputError, match=where):
             ollama_messages([message])

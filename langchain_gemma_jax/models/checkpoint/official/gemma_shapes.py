@@ -1,7 +1,7 @@
 """The model in a tree of the official library, found by its names and shapes.
 
 Published Orbax folders hold no configuration. The shapes of all arrays together identify a published
-size. Its windows, rope and soft-caps, which no shape shows, come from the catalogue.
+size. Its windows, rope and soft-caps, which no shape shows, come from the catalog.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def text_tower(tree: Mapping[str, StoredArray], location: str) -> dict[str, Stor
 
     Raises ``CheckpointNotFoundError`` when there is no text tower in the tree, and
     ``UnsupportedModelError`` for one whose weights cannot be used as they are: with LoRA adapters,
-    quantised, or a Gemma 3n's.
+    quantized, or a Gemma 3n's.
     """
     tower = {name: leaf for name, leaf in _unwrap(tree).items() if _TEXT.match(name) and not _MEDIA.match(name)}
     if "embedder/input_embedding" not in tower:
@@ -105,7 +105,7 @@ def _refuse_what_cannot_be_used(tower: Mapping[str, StoredArray], location: str)
             )
         if leaf.dtype not in ITEM_BYTES or re.search(r"qat/|quantized|_IntEinsum", name, re.IGNORECASE):
             raise UnsupportedModelError(
-                f"{location}: found quantised weights ({name}, {leaf.dtype}), expected one of "
+                f"{location}: found quantized weights ({name}, {leaf.dtype}), expected one of "
                 f"{', '.join(ITEM_BYTES)}. Use the checkpoint that it was made from."
             )
 

@@ -66,7 +66,7 @@ def open_orbax(path: Path, config: ModelConfig | None = None) -> Checkpoint[Orba
         UnsafeCheckpointError: a link in it leads out of it.
         ConfigError: no configuration was given, and no published size has these shapes.
         TensorMismatchError: there are arrays that have no place in the given configuration.
-        UnsupportedModelError: a Gemma 3n, LoRA adapters, or quantised weights.
+        UnsupportedModelError: a Gemma 3n, LoRA adapters, or quantized weights.
     """
     folder = find_orbax(path)
     if folder is None:

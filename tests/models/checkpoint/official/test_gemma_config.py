@@ -27,7 +27,7 @@ def layers(period, count):
 
 
 class Older(SimpleNamespace):
-    """What the library's configuration has up to Gemma 3, in the words of its classes."""
+    """The fields of the library's configuration up to Gemma 3, in the words of its classes."""
 
     def __init__(self, scale_by, **fields):
         published = {
@@ -47,7 +47,7 @@ class Older(SimpleNamespace):
 
 
 class Gemma4(SimpleNamespace):
-    """What it has for Gemma 4."""
+    """The fields that it has for Gemma 4."""
 
     def __init__(self, **fields):
         published = {

@@ -71,9 +71,9 @@ def test_a_stack_that_can_be_none_is_refused_before_it_is_dealt_out(shape):
     [
         ("layer_0.attn.q_einsum.lora.a", "LoRA adapters"),
         ("layer_0.mlp._LoRAEinsum_linear.lora.b", "LoRA adapters"),
-        ("layer_0.attn.q_einsum._SimulateQuantizedEinsum_0.kernel", "quantised weights"),
-        ("layer_0.mlp._IntEinsum_linear.kernel", "quantised weights"),
-        ("layer_0.attn.q_einsumqat.kernel", "quantised weights"),
+        ("layer_0.attn.q_einsum._SimulateQuantizedEinsum_0.kernel", "quantized weights"),
+        ("layer_0.mlp._IntEinsum_linear.kernel", "quantized weights"),
+        ("layer_0.attn.q_einsumqat.kernel", "quantized weights"),
         ("layer_0.altup.modality_router.w", "Gemma 3n"),
         ("layer_0.laurel.linear_left.w", "Gemma 3n"),
     ],
@@ -84,8 +84,8 @@ def test_weights_that_cannot_be_used_as_they_are(path, reason):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int4", "float8_e4m3fn", "float64"])
-def test_other_dtypes_count_as_quantised(dtype):
-    with pytest.raises(UnsupportedModelError, match=rf"quantised weights \({EMBEDDING}, {dtype}\)"):
+def test_other_dtypes_count_as_quantized(dtype):
+    with pytest.raises(UnsupportedModelError, match=rf"quantized weights \({EMBEDDING}, {dtype}\)"):
         tower_of("embedder.input_embedding", dtype=dtype)
 
 

@@ -255,7 +255,7 @@ print(*sorted({{"orbax", "jax", "flax", "tensorflow"}} & set(sys.modules) - load
 
 @pytest.fixture
 def download(saved, tmp_path, tokenizer_model):
-    """What comes from Kaggle: a tokenizer, and a checkpoint in a folder beside it."""
+    """A download from Kaggle: a tokenizer, and a checkpoint in a folder next to it."""
     shutil.copytree(saved, tmp_path / "gemma3-it")
     (tmp_path / "tokenizer.model").write_bytes(tokenizer_model)
     return tmp_path
@@ -461,9 +461,9 @@ def test_the_links_of_the_hubs_own_cache_are_followed(saved, tmp_path, load):
 # --- Weights that cannot be used as they are -------------------------------------------------------------------------
 
 
-def test_quantised_weights(gemma3, official_tree, save):
+def test_quantized_weights(gemma3, official_tree, save):
     tree = official_tree(gemma3)
     tree["layer_0"]["mlp"]["linear"] = np.ones((20, 12), np.int8)
 
-    with pytest.raises(UnsupportedModelError, match=r"quantised weights \(layer_0/mlp/linear, int8\)"):
+    with pytest.raises(UnsupportedModelError, match=r"quantized weights \(layer_0/mlp/linear, int8\)"):
         open_orbax(save(tree), gemma3)

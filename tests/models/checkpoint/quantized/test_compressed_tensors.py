@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save
 
 from langchain_gemma_jax.errors import GemmaJaxError, TensorMismatchError, UnsupportedModelError
-from langchain_gemma_jax.models.checkpoint.quantised.compressed_tensors import open_compressed
+from langchain_gemma_jax.models.checkpoint.quantized.compressed_tensors import open_compressed
 from langchain_gemma_jax.models.compare import score
 from langchain_gemma_jax.models.loading.load import load
 from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
@@ -111,7 +111,7 @@ def test_a_part_of_a_matrix_is_read_by_itself(tmp_path):
         ({"quant_method": "gptq"}, "found 'gptq'"),
         ({"format": "nvfp4-pack-quantized"}, "found the format 'nvfp4-pack-quantized'"),
         ({"config_groups": {}}, "expected config_groups"),
-        ({"config_groups": {"a": 1}}, "expected 'a' to quantise weights"),
+        ({"config_groups": {"a": 1}}, "expected 'a' to quantize weights"),
         ({"kv_cache_scheme": {"num_bits": 8}}, "no kv_cache_scheme"),
         ({"num_bits": 8}, "expected num_bits 4"),
         ({"symmetric": False}, "expected symmetric True"),
@@ -121,7 +121,7 @@ def test_a_part_of_a_matrix_is_read_by_itself(tmp_path):
         ({"input_activations": {"num_bits": 8}}, "weights and nothing else"),
     ],
 )
-def test_every_other_way_to_quantise_is_refused_by_name(tmp_path, change, says):
+def test_every_other_way_to_quantize_is_refused_by_name(tmp_path, change, says):
     said = json.loads(json.dumps(SAID))
     group = said["config_groups"]["group_0"]
     for name, value in change.items():

@@ -1,4 +1,4 @@
-"""A real Gemma as llama.cpp requantises it, in every mixture: it opens, stays packed, and gives llama.cpp's answers.
+"""A real Gemma as llama.cpp requantizes it, in every mixture: it opens, stays packed, and gives llama.cpp's answers.
 
 Packed, llama.cpp rounds activations, which moves its loss by up to 0.9 %. So answers, and the loss without rounding,
 are compared with those of the same numbers in float32. With rounding the loss is at most 0.5 % above llama.cpp's.
@@ -29,12 +29,12 @@ pytestmark = [
 ]
 
 # Rows of this model are seldom whole blocks of 256, and llama.cpp takes IQ4_NL, Q4_0 or Q5_0 for those that are not.
-CANNOT = {"NVFP4"}  # be written by llama.cpp's quantiser
+CANNOT = {"NVFP4"}  # be written by llama.cpp's quantizer
 NEWER = {"Q2_0"}  # than the release of the ``gguf`` package whose types are read here
 NAMES = tuple(name for name in FILE_TYPES.values() if name not in CANNOT)
 COUNT = 48  # tokens of an answer
 ASKED = PROMPTS[:3]
-FOLDER = FILE.parent / "requantised"
+FOLDER = FILE.parent / "requantized"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def asked():
 
 
 def found_by_llama_cpp(asked):
-    found = asked_of("llama", FOLDER, asked, "llama_requantised")
+    found = asked_of("llama", FOLDER, asked, "llama_requantized")
     if found is None:
         pytest.skip("llama.cpp is not here: scripts/real --all")
     return found

@@ -1,4 +1,4 @@
-"""Which of the two kinds of quantised releases a folder is, or that it is neither."""
+"""Which of the two kinds of quantized releases a folder is, or that it is neither."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_gemma_jax.errors import UnsupportedModelError
-from langchain_gemma_jax.models.checkpoint.quantised.quantised_folder import open_quantised, quantisation_of
+from langchain_gemma_jax.models.checkpoint.quantized.quantized_folder import open_quantized, quantization_of
 
 SAID = {"quant_method": "gemma"}
 
@@ -22,13 +22,13 @@ SAID = {"quant_method": "gemma"}
     ],
 )
 def test_it_is_said_in_the_configuration_or_in_its_text_towers(tmp_path, config, found):
-    assert quantisation_of(tmp_path) is None, "without a configuration"
+    assert quantization_of(tmp_path) is None, "without a configuration"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert quantisation_of(tmp_path) == found
+    assert quantization_of(tmp_path) == found
 
 
 @pytest.mark.parametrize("method", ["gptq", "awq", None, 5, ["gemma"]])
 def test_every_other_method_is_refused_by_name(tmp_path, method):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma3_text"}))
     with pytest.raises(UnsupportedModelError, match=r"compressed-tensors or gemma.*found"):
-        open_quantised(tmp_path, {"quant_method": method})
+        open_quantized(tmp_path, {"quant_method": method})

@@ -1,4 +1,4 @@
-"""The optimiser: orthogonal steps for the layers' matrices (Muon), AdamW for the embedding and the norms.
+"""The optimizer: orthogonal steps for the layers' matrices (Muon), AdamW for the embedding and the norms.
 
 Muon needs about half the tokens that AdamW needs here. Its steps are scaled to the size that
 AdamW's have, so one learning rate serves both.
@@ -21,7 +21,7 @@ from training.product import lying
 _MOMENTUM = 0.95
 _ADAM_SIZE = 0.2  # the root mean square of AdamW's steps
 _STEPS = 5
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial that drives singular values towards one
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial that drives singular values toward one
 
 
 @struct.dataclass
@@ -31,7 +31,7 @@ class MomentumState:
     momentum: optax.Updates
 
 
-def optimiser(
+def optimizer(
     peak: float, steps: int, warmup: int, decay: int, dtype: DTypeLike = jnp.bfloat16
 ) -> optax.GradientTransformation:
     """Learning rate: up to ``peak`` in ``warmup`` steps, level, and down to zero in the last ``decay`` steps.
@@ -56,7 +56,7 @@ def optimiser(
 
 
 def kinds(params: Params) -> Any:  # a tree of strings
-    """Which part of the optimiser each array belongs to."""
+    """Which part of the optimizer each array belongs to."""
     layers = [{name: "matrix" if x.ndim == 2 else "other" for name, x in layer.items()} for layer in _layers(params)]
     return {name: layers if name == "layers" else "other" for name in params}
 

@@ -1,6 +1,6 @@
-"""Requantise a GGUF file by llama.cpp: the files, and its answers with them.
+"""Requantize a GGUF file by llama.cpp: the files, and its answers with them.
 
-.envs/llama/bin/python tests/real/reference_llama_requantised.py FOLDER < asked.json > answers.json
+.envs/llama/bin/python tests/real/reference_llama_requantized.py FOLDER < asked.json > answers.json
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TYPES = {
 }
 
 
-def requantised(source: Path, name: str) -> Path:
-    """The file in a quantisation, made once. All inputs of a matrix count as equally important."""
+def requantized(source: Path, name: str) -> Path:
+    """The file in a quantization, made once. All inputs of a matrix count as equally important."""
     path = folder / f"{source.stem}-as-{name}.gguf"
     if path.exists():
         return path
@@ -83,7 +83,7 @@ def loss(model: llama_cpp.Llama) -> float:
 def said(path: Path) -> dict[str, object]:
     """Answer with the file packed, where activations are rounded, and with the dense numbers that it stands for."""
     packed = loss(opened(path))
-    dense = requantised(path, "F32")
+    dense = requantized(path, "F32")
     model = opened(dense)
     found = {"path": str(path), "packed": packed, "dense": loss(model)}
     found["answers"] = [answer(model, ids, asked["count"]) for ids in asked["prompts"]]
@@ -95,7 +95,7 @@ folder.mkdir(parents=True, exist_ok=True)
 source = Path(asked["file"])
 found = {
     "types": [*TYPES],
-    "files": {name: said(requantised(source, name)) for name in asked["names"]},
-    "made": [str(requantised(source, name)) for name in asked["made"]],
+    "files": {name: said(requantized(source, name)) for name in asked["names"]},
+    "made": [str(requantized(source, name)) for name in asked["made"]],
 }
 json.dump(found, sys.stdout)

@@ -12,8 +12,8 @@ expression can run forever.
 numbers with the first one in the lowest bits, with ``x.weight_scale`` and ``x.weight_shape``; with eight bits it may be
 ``x.weight`` instead. Its grids are ``x.input_scale`` and ``x.output_scale``.
 
-The scales of a quantised cache (``k_cache_scale``, ``v_cache_scale``) are not read, as the published code does not
-read them either: keys and values are not quantised.
+The scales of a quantized cache (``k_cache_scale``, ``v_cache_scale``) are not read, as the published code does not
+read them either: keys and values are not quantized.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Channels:
 def open_mobile(folder: FilePath, raw: Mapping[str, Any]) -> MobileCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
-    ``raw`` is its configuration, without the entry on quantisation.
+    ``raw`` is its configuration, without the entry on quantization.
 
     Raises:
         UnsupportedModelError: it has experts, which these releases do not have.

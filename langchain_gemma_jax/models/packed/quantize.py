@@ -25,7 +25,7 @@ from langchain_gemma_jax.models.seams.weights import Storage
 GROUP = 32
 WEIGHTS = ("int8", "int4")
 THREADS = 2  # that pack one matrix; the next one is read when it is done
-_PIECE_BYTES = 4 << 20  # of float32, quantised at a time
+_PIECE_BYTES = 4 << 20  # of float32, quantized at a time
 _SHARES = np.array([0.92, 0.85, 0.78], np.float32)
 """Shares of a group's largest number to try as the range of four bits: clipping a little can make the error smaller."""
 
@@ -34,7 +34,7 @@ _TABLES = frozenset({"embed", "head", "ple_embed"})
 
 
 @dataclass(frozen=True)
-class Quantised(Storage):
+class Quantized(Storage):
     """Storage of matrices in groups; token tables always in eight bits. Rows that are no whole groups stay dense."""
 
     bits: int  # 8 or 4
@@ -44,7 +44,7 @@ class Quantised(Storage):
     def block_forms(self) -> BlockForms:
         return self.forms
 
-    def with_block_forms(self, forms: BlockForms) -> Quantised:
+    def with_block_forms(self, forms: BlockForms) -> Quantized:
         return replace(self, forms=forms)
 
     @property
@@ -62,11 +62,11 @@ class Quantised(Storage):
         shape = (*logical.shape[:-1], logical.shape[-1] // GROUP)
         scales = np.empty(shape, np.float16)
         values = np.empty((*shape, *BLOCK_FORMATS[kind].parts[-1].shape), BLOCK_FORMATS[kind].parts[-1].dtype)
-        quantise = _eight_bits if kind == "Q8_0" else _four_bits
+        quantize = _eight_bits if kind == "Q8_0" else _four_bits
 
         def pack_piece(piece: npt.NDArray[Any], scale: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:
             groups = piece.astype(np.float32).reshape(*piece.shape[:-1], -1, GROUP)
-            scale[...], value[...] = quantise(groups)
+            scale[...], value[...] = quantize(groups)
 
         with ThreadPoolExecutor(THREADS, "pack") as threads:
             list(threads.map(lambda piece: pack_piece(*piece), _pieces(logical, scales, values)))
@@ -76,7 +76,7 @@ class Quantised(Storage):
         return "Q8_0" if self.bits == 8 or path[0] in _TABLES else "Q4_0"
 
 
-def quantised(weights: str, forms: BlockForms) -> Quantised:
+def quantized(weights: str, forms: BlockForms) -> Quantized:
     """Return the storage for the option ``weights``.
 
     Raises:
@@ -84,7 +84,7 @@ def quantised(weights: str, forms: BlockForms) -> Quantised:
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected one of {', '.join(WEIGHTS)} or None, found {weights!r}.")
-    return Quantised(int(weights.removeprefix("int")), forms)
+    return Quantized(int(weights.removeprefix("int")), forms)
 
 
 def _pieces(*arrays: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], ...]]:

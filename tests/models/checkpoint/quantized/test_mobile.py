@@ -235,7 +235,7 @@ def test_words_of_another_kind_are_refused(tmp_path, changes, says):
             groups | {"group_8": groups["group_8"] | {"input_activations": GRID | {"dynamic": True}}},
             "input_activations",
         ),
-        (groups | {"group_8": {"weights": None}}, "to quantise weights, found None"),
+        (groups | {"group_8": {"weights": None}}, "to quantize weights, found None"),
     ):
         folder = write(tmp_path / expected[:12].replace(" ", ""), {}, WORDS | {"config_groups": said})
         with pytest.raises(UnsupportedModelError, match=expected):

@@ -5,7 +5,7 @@ import pytest
 
 from langchain_gemma_jax.models.random_params import random_params
 from langchain_gemma_jax.models.recipes import Recipe
-from training.optimiser import kinds, optimiser, orthogonal_momentum
+from training.optimizer import kinds, optimizer, orthogonal_momentum
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
@@ -29,7 +29,7 @@ def test_matrices_of_layers_are_told_from_the_rest(tiny):
 
 def test_the_rate_rises_stays_and_falls_to_nothing(tiny, lax_dtypes):
     params = random_params(tiny, Recipe("float32"))
-    made = optimiser(0.1, steps=12, warmup=4, decay=4)
+    made = optimizer(0.1, steps=12, warmup=4, decay=4)
     state, sizes, update = made.init(params), [], jax.jit(made.update)
     for _ in range(13):
         updates, state = update(params, state, params)

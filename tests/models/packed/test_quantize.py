@@ -13,7 +13,7 @@ from langchain_gemma_jax.models.configuration.abstract import ArraySpec
 from langchain_gemma_jax.models.loading.load import load, load_again
 from langchain_gemma_jax.models.packed.block_formats import BLOCK_FORMATS, numbers
 from langchain_gemma_jax.models.packed.blocks import BlockMatrix
-from langchain_gemma_jax.models.packed.quantise import Quantised, quantised
+from langchain_gemma_jax.models.packed.quantize import Quantized, quantized
 from langchain_gemma_jax.models.recipes import Plan, Recipe
 from langchain_gemma_jax.models.seams.block_forms import DEFAULT
 from langchain_gemma_jax.models.seams.weights import total_bytes
@@ -24,7 +24,7 @@ LAYER = ("layers", 0, "down")
 @pytest.mark.parametrize("weights", ["int8", "int4"])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_errors_are_no_larger_than_the_reference_packers(weights, transposed):
-    storage = quantised(weights, DEFAULT)
+    storage = quantized(weights, DEFAULT)
     kind = "Q8_0" if weights == "int8" else "Q4_0"
     for seed in range(10):
         dense = np.random.default_rng(seed).standard_t(4, (2, 24, 96)).astype(np.float32)
@@ -42,7 +42,7 @@ def test_errors_are_no_larger_than_the_reference_packers(weights, transposed):
 
 
 def test_tables_keep_eight_bits_and_rows_that_are_no_whole_groups_stay_dense():
-    storage, spec = quantised("int4", DEFAULT), ArraySpec((64, 96), "bfloat16")
+    storage, spec = quantized("int4", DEFAULT), ArraySpec((64, 96), "bfloat16")
     assert [storage.abstract(path, spec).kind for path in (("embed",), ("head",), LAYER)] == ["Q8_0", "Q8_0", "Q4_0"]
     odd = ArraySpec((64, 40), "bfloat16")
     assert storage.abstract(LAYER, odd) is odd
@@ -62,7 +62,7 @@ def test_a_folder_is_loaded_so(weights, share):
 
 
 def test_no_two_matrices_are_dense_at_once(monkeypatch):
-    dense, most, pack = [], [], Quantised.pack
+    dense, most, pack = [], [], Quantized.pack
 
     def counted(storage, path, spec, array):
         dense.append(path)
@@ -72,7 +72,7 @@ def test_no_two_matrices_are_dense_at_once(monkeypatch):
         dense.remove(path)
         return found
 
-    monkeypatch.setattr(Quantised, "pack", counted)
+    monkeypatch.setattr(Quantized, "pack", counted)
     load("sprout-s", weights="int8", progress=False).close()
     assert len(most) > 10
     assert max(most) == 1
@@ -81,6 +81,6 @@ def test_no_two_matrices_are_dense_at_once(monkeypatch):
 def test_what_cannot_be_asked_for(tmp_path):
     with pytest.raises(InputError, match="weights: expected one of int8, int4 or None, found 'int3'"):
         load("sprout-s", weights="int3", progress=False)
-    recipe = Recipe("float32", Plan(), storage=quantised("int8", DEFAULT))
+    recipe = Recipe("float32", Plan(), storage=quantized("int8", DEFAULT))
     with pytest.raises(InputError, match="with a recipe that stores them"):
         load("sprout-s", weights="int8", recipe=recipe, progress=False)

@@ -1,4 +1,4 @@
-"""Quantised Hugging Face folders in the format of compressed-tensors: Google's ``-qat-w4a16-ct`` releases.
+"""Quantized Hugging Face folders in the format of compressed-tensors: Google's ``-qat-w4a16-ct`` releases.
 
 Of the format that is read here: integers of four bits in groups of 32 with one scale, symmetric around zero, eight of
 them in an int32 (``pack-quantized``). ``mobile.py`` reads ``-qat-mobile-ct``: integers of 2, 4 or 8 bits with one scale
@@ -41,10 +41,10 @@ _WEIGHTS: Mapping[str, tuple[object, ...]] = {
 def open_compressed(folder: Path, raw: Mapping[str, Any], quantization: Mapping[str, object]) -> BlockCheckpoint:
     """Open the model in such a folder. The caller closes it.
 
-    ``raw`` is its configuration, and ``quantization`` that configuration's entry on quantisation.
+    ``raw`` is its configuration, and ``quantization`` that configuration's entry on quantization.
 
     Raises:
-        UnsupportedModelError: it is quantised in another way.
+        UnsupportedModelError: it is quantized in another way.
         CheckpointError, ConfigError: the files cannot be used.
     """
     shown = folder / CONFIG
@@ -86,10 +86,10 @@ def has_channels(quantization: Mapping[str, object]) -> bool:
 
 
 def check_channels(shown: Path, quantization: Mapping[str, object]) -> None:
-    """Refuse every kind of quantisation but that of ``-qat-mobile-ct``.
+    """Refuse every kind of quantization but that of ``-qat-mobile-ct``.
 
     Raises:
-        UnsupportedModelError: it is quantised in another way.
+        UnsupportedModelError: it is quantized in another way.
     """
     if (layout := quantization.get("format")) not in _FORMATS:
         expected = " or ".join(_FORMATS)
@@ -105,7 +105,7 @@ def check_channels(shown: Path, quantization: Mapping[str, object]) -> None:
                 continue
             if not isinstance(found, dict):
                 raise UnsupportedModelError(
-                    f"{shown}: expected {short(name)} to quantise weights, found {short(found)}."
+                    f"{shown}: expected {short(name)} to quantize weights, found {short(found)}."
                 )
             _check_fields(shown, f"the {part} of {short(name)}", found, fields)
 
@@ -126,11 +126,11 @@ def _check_fields(
 
 
 def _check(shown: Path, quantization: Mapping[str, object]) -> None:
-    """Refuse every kind of quantisation but the one that is read here."""
+    """Refuse every kind of quantization but the one that is read here."""
     if (layout := quantization.get("format")) != "pack-quantized":
         raise UnsupportedModelError(
             f"{shown}: expected compressed-tensors in the format pack-quantized, found the format {short(layout)}. "
-            "Use the unquantised checkpoint, or a GGUF file."
+            "Use the unquantized checkpoint, or a GGUF file."
         )
     groups = quantization.get("config_groups")
     if not _some(groups) or quantization.get("kv_cache_scheme") is not None:
@@ -138,7 +138,7 @@ def _check(shown: Path, quantization: Mapping[str, object]) -> None:
     for name, group in groups.items():
         weights = group.get("weights") if isinstance(group, dict) else None
         if not isinstance(weights, dict) or group.get("input_activations") or group.get("output_activations"):
-            raise UnsupportedModelError(f"{shown}: expected {short(name)} to quantise weights and nothing else.")
+            raise UnsupportedModelError(f"{shown}: expected {short(name)} to quantize weights and nothing else.")
         _check_fields(shown, short(name), weights, _WEIGHTS)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is changed in the fields of a quantised release: a typed error or a model, soon and for little memory."""
+"""Whatever is changed in the fields of a quantized release: a typed error or a model, soon and for little memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from langchain_gemma_jax.models.loading.load import load
 from tests import tiny_gemma as tiny
-from tests.models.checkpoint.quantised import test_compressed_tensors as compressed
-from tests.models.checkpoint.quantised import test_mobile as mobile
+from tests.models.checkpoint.quantized import test_compressed_tensors as compressed
+from tests.models.checkpoint.quantized import test_mobile as mobile
 from tests.models.damage import check_damaged
 
 VALUES = [
