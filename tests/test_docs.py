@@ -36,12 +36,12 @@ OF_THEIR_OWN = {"git_server.py", "service.py", "voice_note.py"}  # recipes that 
 RECIPES = sorted(path for path in (ROOT / "examples" / "recipes").glob("*.py") if path.name not in OF_THEIR_OWN)
 SEES = "gemma-3-4b-it"  # a folder with the published model, of which a test has a tiny one
 SHOWN = {  # of what a recipe prints
-    "mail_triage.py": "Triage(kind=",
-    "invoices.py": "seller,number,total",
-    "coding_helper.py": "notes.py:1:x = 1  # TODO: name it",
+    "mail_triage.py": "kind='incident' urgency=5 to_do='Restart it'",
+    "invoices.py": "invoices/invoices.csv, with a sum of 1100.50",
+    "coding_helper.py": "The search is notes.py:1:x = 1  # TODO: name it",
     "rag.py": "from: {'rules/house.md'}",
     "supervisor.py": "19.3 km",
-    "nightly_batch.py": '"text": "The book is great.", "label": "',
+    "nightly_batch.py": '"order": {"item": "soup", "count": 1}',
 }
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from PIL import Image
 from langchain_gemma_jax import ChatGemmaJax
 
 folder = Path(sys.argv[1] if sys.argv[1:] else "pictures")
-if not folder.exists():  # one to try
+if not sys.argv[1:] and not folder.exists():  # one to try
     folder.mkdir()
     Image.new("RGB", (64, 48), "teal").save(folder / "teal.png")
 llm = ChatGemmaJax(model="./gemma-3-4b-it", temperature=0, max_tokens=60)

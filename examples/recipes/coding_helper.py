@@ -3,8 +3,10 @@
 python examples/recipes/coding_helper.py "Where are API keys compared?" google/gemma-4-E4B-it
 """
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from langchain.agents import create_agent
@@ -15,8 +17,9 @@ from langchain_gemma_jax import ChatGemmaJax
 from langchain_gemma_jax.cli.tools.mcp_server import McpServer
 from langchain_gemma_jax.middleware import KeepWarmMiddleware, RepeatedCallMiddleware
 
-question, model = (*sys.argv[1:], *("Search for: TODO", "sprout-m")[len(sys.argv) - 1 :])
+question, model = (*sys.argv[1:], *("Search for: name it", "sprout-m")[len(sys.argv) - 1 :])
 if not sys.argv[1:]:  # a repository to try
+    os.chdir(tempfile.mkdtemp())
     Path("notes.py").write_text("x = 1  # TODO: name it\n")
     for command in ("git init --quiet", "git add notes.py"):
         subprocess.run(command.split(), check=True)

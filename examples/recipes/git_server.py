@@ -20,7 +20,7 @@ for line in sys.stdin:
         found = {"tools": [SEARCH]}
     elif asked["method"] == "tools/call":
         command = ["git", "grep", "-n", "-I", "-F", "-e", str(asked["params"]["arguments"]["text"]), "--"]
-        text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
         found = {"content": [{"type": "text", "text": text[:4000] or "Nothing was found."}], "isError": False}
     else:
         continue

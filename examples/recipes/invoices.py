@@ -25,9 +25,8 @@ folder, model = (*map(str, sys.argv[1:]), *("invoices", "sprout-m")[len(sys.argv
 if not sys.argv[1:]:  # two to try
     Path(folder).mkdir(exist_ok=True)
     for number, total in ("R-1", "120.50"), ("R-2", "980.00"):
-        Path(folder, f"{number}.txt").write_text(
-            f"The seller is Ada Press. The number is {number}. The total is {total}."
-        )
+        text = f"The seller is Ada Press. The number is {number}. The total is {total}."
+        Path(folder, f"{number}.txt").write_text(text)
 files = sorted(Path(folder).glob("*.txt"))
 read = ChatGemmaJax(model=model, temperature=0, max_tokens=120).with_structured_output(Invoice)
 found = read.batch([file.read_text() for file in files], return_exceptions=True)
@@ -35,5 +34,6 @@ with Path(folder, "invoices.csv").open("w", newline="") as table:
     rows = csv.writer(table)
     rows.writerow(["file", *Invoice.model_fields, "problem"])
     for file, each in zip(files, found, strict=True):
-        rows.writerow([file.name, *(each.model_dump().values() if isinstance(each, Invoice) else ("", "", "", each))])
-print(Path(folder, "invoices.csv").read_text(), "sum:", sum(each.total for each in found if isinstance(each, Invoice)))
+        values = [*each.model_dump().values(), ""] if isinstance(each, Invoice) else ["", "", "", each]
+        rows.writerow([file.name, *values])
+print(f"{table.name}, with a sum of {sum(each.total for each in found if isinstance(each, Invoice)):.2f}")

@@ -6,27 +6,35 @@ python examples/recipes/nightly_batch.py rows.jsonl google/gemma-3-1b-it
 import asyncio
 import json
 import sys
-from itertools import islice
 from pathlib import Path
-from typing import Literal
 
+from pydantic import BaseModel, Field
 from tqdm import tqdm
 
 from langchain_gemma_jax import ChatGemmaJax
 
-AT_ONCE = 256  # rows: what is asked again if the machine goes down
+
+class Order(BaseModel):
+    """What somebody orders."""
+
+    item: str = Field(max_length=20)
+    count: int = Field(ge=1)
+
+
 rows, model = (*sys.argv[1:], *("rows.jsonl", "sprout-s")[len(sys.argv) - 1 :])
 done = Path(rows).with_suffix(".done.jsonl")
-if not Path(rows).exists():  # some to try
-    Path(rows).write_text("".join(f'{{"text": "The {what} is great."}}\n' for what in ("book", "boat", "soup") * 4))
-label = ChatGemmaJax(model=model, temperature=0, max_tokens=16).with_structured_output(Literal["good", "bad"])
+if not sys.argv[1:] and not Path(rows).exists():  # some to try
+    Path(rows).write_text("".join(f'{{"text": "The item is soup. The count is {count}."}}\n' for count in range(1, 13)))
+order = ChatGemmaJax(model=model, temperature=0, max_tokens=60).with_structured_output(Order)
+lines = Path(rows).read_text().strip().split("\n")
 there = len(done.read_text().splitlines()) if done.exists() else 0
-with Path(rows).open() as lines, done.open("a") as found, tqdm(initial=there, unit=" rows") as progress:
-    todo = islice(lines, there, None)
-    while block := [json.loads(line) for line in islice(todo, AT_ONCE)]:  # whose calls share the engine's steps
-        labels = asyncio.run(label.abatch([row["text"] for row in block], return_exceptions=True))
-        for row, each in zip(block, labels, strict=True):
-            found.write(json.dumps(row | {"error" if isinstance(each, Exception) else "label": str(each)}) + "\n")
+with done.open("a") as found, tqdm(total=len(lines), initial=there, unit=" rows") as progress:
+    for start in range(there, len(lines), 256):  # what is asked again if the machine goes down
+        block = [json.loads(line) for line in lines[start : start + 256]]  # whose calls share the engine's steps
+        orders = asyncio.run(order.abatch([row["text"] for row in block], return_exceptions=True))
+        for row, each in zip(block, orders, strict=True):
+            result = {"order": each.model_dump()} if isinstance(each, Order) else {"error": str(each)}
+            found.write(json.dumps(row | result) + "\n")
         found.flush()
         progress.update(len(block))
-print(done.read_text()[:200])
+print(done.read_text().partition("\n")[0])

@@ -14,7 +14,7 @@ from langchain_gemma_jax import ChatGemmaJax, GemmaJaxEmbeddings
 
 RULES = "The library opens at nine.\n\nThe pool opens at seven. Children swim with an adult.\n\nBikes go to the cellar."
 question, folder = (*sys.argv[1:], *("When does the pool open?", "rules")[len(sys.argv) - 1 :])
-if not Path(folder).exists():  # one to try
+if not sys.argv[1:] and not Path(folder).exists():  # one to try
     Path(folder).mkdir()
     Path(folder, "house.md").write_text(RULES)
 embeddings, kept = GemmaJaxEmbeddings(model="./embeddinggemma-300m"), Path(folder, "vectors.json")

@@ -24,7 +24,7 @@ class Tasks(BaseModel):
 
 
 note = Path(sys.argv[1] if sys.argv[1:] else "note.wav")
-if not note.exists():  # a second of humming
+if not sys.argv[1:] and not note.exists():  # a second of humming
     with wave.open(str(note), "wb") as file:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(b"".join(struct.pack("<h", int(8000 * math.sin(at * 0.2))) for at in range(16000)))

@@ -1,4 +1,4 @@
-"""The engine's activity as JSON: what the page shows beside the chat, read once a second by each page that is open.
+"""The engine's activity as JSON: what the page shows beside the chat, and reads every other second while it is seen.
 
 A caller with a key sees its own requests one by one, and of all others only how many there are.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ FOLDER = Path(__file__).with_name("files")
 HOME = "/"  # where the document is; the other files are beside it, at PREFIX
 PREFIX = "/page/"
 DOCUMENT = "index.html"
+MAIN, WHOLE = "main", "whole.js"  # the module that begins, and the name under which it comes with all the others
 RUNNING = b"Ollama is running"  # what clients of Ollama look for at "/"
 _KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -41,6 +43,10 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_IMPORT = re.compile(r'^import (\{[^}]+\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class StaticFile:
     """A file as it is sent."""
@@ -49,16 +55,36 @@ class StaticFile:
     kind: str
     tag: str  # of this content
 
+    @classmethod
+    def of(cls, body: bytes, suffix: str) -> StaticFile:
+        """Return what is sent for a file with this content."""
+        return cls(body, _KINDS[suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
     """Return the files by their paths."""
-    found = {}
+    found = {PREFIX + WHOLE: StaticFile.of(in_one(MAIN).encode(), ".js")}
     for file in sorted(FOLDER.iterdir()):
-        body = file.read_bytes()
         path = HOME if file.name == DOCUMENT else PREFIX + file.name
-        found[path] = StaticFile(body, _KINDS[file.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+        found[path] = StaticFile.of(file.read_bytes(), file.suffix)
     return MappingProxyType(found)
+
+
+def in_one(module: str) -> str:
+    """Return a module and all that it imports as one file. A browser would queue for them at its six connections."""
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        text = FOLDER.joinpath(f"{name}.js").read_text()
+        for _, other in _IMPORT.findall(text):
+            if other not in found:
+                add(other)
+        inside = _EXPORT.sub("", _IMPORT.sub(r"const \1 = \2_js;", text))
+        found[name] = f"const {name}_js = (() => {{\n{inside}return {{ {', '.join(_EXPORT.findall(text))} }};\n}})();\n"
+
+    add(module)
+    return "".join(found.values())
 
 
 def wants_page(headers: Mapping[str, str]) -> bool:

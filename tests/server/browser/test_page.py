@@ -23,6 +23,7 @@ from tests.chat.sensing import SeenPictures
 from tests.own_engine import own_engine
 from tests.server.browser.chromium import Browser, Tab, browser
 from tests.serving import ALICE, serving
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +54,11 @@ def tab(chrome) -> Iterator[Tab]:
     found.ask("Page.close")  # which would go on looking at the engine
 
 
+def ahead(tab: Tab, script: str) -> None:
+    """Have a script run before those of each page that is loaded from now on."""
+    tab.ask("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+
 @pytest.fixture(scope="module")
 def at() -> Iterator[str]:
     """A server of real models."""
@@ -62,7 +68,7 @@ def at() -> Iterator[str]:
 
 @contextmanager
 def visited(tab: Tab, **how: Any) -> Iterator[None]:
-    """The page of a server. It is left before that ends: it looks at the engine each second."""
+    """The page of a server. It is left before that ends: it looks at the engine as long as it is there."""
     with serving(None, **how) as server:
         tab.visit(f"{server.listening.shown}/")
         yield
@@ -173,6 +179,9 @@ def test_an_answer_that_is_left_or_stopped_before_its_first_word(tab, monkeypatc
     with visited(tab):
         tab.wait("!document.querySelector('#model').disabled")
         begin(tab, "Hi")
+        until(lambda: len(silent.submitted) == 1)
+        assert tab.count(".waiting") == 1
+        assert tab.run("document.getAnimations().length") == 0, "an animation would have each frame drawn"
         tab.click("#open-settings")
         tab.press("Escape", 27)
         tab.wait("!document.querySelector('#settings').open")
@@ -181,6 +190,7 @@ def test_an_answer_that_is_left_or_stopped_before_its_first_word(tab, monkeypatc
         tab.wait("document.querySelector('#log .answer.stopped') !== null")
         tab.wait("!document.querySelector('#model').disabled")
         begin(tab, "Are you there?")
+        until(lambda: len(silent.submitted) == 2)  # else the next engine may be asked it
         tab.press("Escape", 27)
         tab.wait(DONE)
         assert tab.count("#log .answer.stopped") == 2
@@ -363,6 +373,157 @@ def test_errors_are_told_where_they_happened(scripted):
     assert "tokens" in tab.text("#log .problem")
     engine.answers += ["Hello<turn|>"]
     tab.problems = [each for each in tab.problems if "400" not in each]  # the browser's own note
+
+
+GROWN = """import('/page/markdown.js').then(({ GrowingText, shown }) => {
+    const text = %s;
+    const growing = new GrowingText();
+    for (let end = 1; end <= text.length; end++) {
+        const found = growing.show(text.slice(0, end));
+        const whole = document.createElement('div');
+        whole.append(shown(text.slice(0, end)));
+        if (found.innerHTML !== whole.innerHTML) return text.slice(0, end);
+    }
+    return growing.show('# Another').textContent === 'Another' && 'the same';
+})"""
+
+
+def test_a_text_that_grows_is_what_it_would_be_at_once(tab, at):
+    tab.visit(at)
+    texts = [
+        *MARKDOWN,
+        "\n\n".join(MARKDOWN),
+        "\n".join(MARKDOWN),
+        "a\n\n```py\nb\n\n\nc\n```\nd\n- e\n\n\n\n  f\n\n- g\n***\n",
+    ]
+    for text in texts:
+        assert tab.run(GROWN % json.dumps(text)) == "the same"
+
+
+def test_each_block_of_a_text_that_grows_is_read_once(tab, at):
+    tab.visit(at)
+    made = tab.run("""import('/page/markdown.js').then(({ GrowingText }) => {
+        const [growing, text, make] = [new GrowingText(), 'word\\n\\n'.repeat(100), document.createElement];
+        let made = 0;
+        document.createElement = (...told) => { made++; return make.apply(document, told); };
+        for (let end = 1; end <= text.length; end++) growing.show(text.slice(0, end));
+        document.createElement = make;
+        return made;
+    })""")
+    assert made <= 3 * 600, "of its hundred paragraphs, at most the last three are made again with each letter"
+
+
+def test_code_that_grows_is_copied_whole(tab, at):
+    tab.visit(at)
+    copied = tab.run("""import('/page/markdown.js').then(async ({ GrowingText }) => {
+        const growing = new GrowingText();
+        document.body.append(growing.show('```py\\nfirst'));
+        const pressed = growing.element.querySelector('button');
+        growing.show('```py\\nfirst\\nsecond\\n```\\n');
+        const copied = new Promise((done) => { navigator.clipboard.writeText = done; });
+        pressed.click();
+        return pressed.isConnected && copied;
+    })""")
+    assert copied == "first\nsecond"
+
+
+DRAWN = """Promise.all(['messages', 'dom'].map((each) => import(`/page/${each}.js`))).then(async ([{ Messages }]) => {
+    performance.now = () => 0; // so that the time that this takes does not count
+    const log = document.querySelector('#log');
+    const soon = () => new Promise((done) => setTimeout(done, 150)); // longer than the page waits for its next draw
+    const seen = (hidden) => {
+        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    };
+    const node = { id: 1, parent: 0, role: 'ai', state: 'writing', text: 'A paragraph.\\n\\n', thoughts: '',
+        calls: [], ruins: [] };
+    const conversation = { path: () => [node], branchesAt: () => ({ count: 1, number: 1 }) };
+    const messages = new Messages({ busy: true, conversation }, () => {});
+    messages.drawAll();
+    const told = [];
+    const records = new MutationObserver((found) => told.push(...found));
+    const writes = () => [...told.splice(0), ...records.takeRecords()].map(({ type }) => type);
+    const write = (words) => { for (const word of words) { node.text += `${word} `; messages.draw(node); } };
+    write(['It', 'begins', 'with']);
+    await soon();
+    records.observe(log, { subtree: true, childList: true, characterData: true, attributes: true });
+    const thousand = Array.from({ length: 1000 }, (_, n) => n);
+    write(thousand);
+    const atFirst = writes();
+    await soon();
+    const later = writes();
+    seen(true);
+    write(thousand);
+    await soon();
+    const hidden = writes();
+    seen(false);
+    await soon();
+    const whole = log.querySelector('.text').textContent.endsWith(' 998 999 ');
+    return { atFirst, later, hidden, seen: writes(), whole };
+})"""
+
+
+def test_a_thousand_tokens_are_drawn_with_one_change_and_none_unseen(tab, at):
+    tab.visit(at)
+    tab.click("#toggle-engine")
+    assert tab.run(DRAWN) == {
+        "atFirst": [],  # the last draw is not a tenth of a second ago
+        "later": ["characterData"],  # all of them, added to the text that is there
+        "hidden": [],
+        "seen": ["characterData"],
+        "whole": True,
+    }
+
+
+def test_a_page_asks_once_for_what_it_needs_and_looks_at_the_engine_while_it_is_seen(scripted):
+    tab, engine = scripted
+    engine.answers += ["Hello<turn|>"]
+    tab.show(390, 844)  # where the engine is not shown at first
+    at = tab.run("location.href")
+    tab.asked_for.clear()
+    tab.visit(at)
+    tab.wait("!document.querySelector('#model').disabled")
+    ask(tab, "Hi")
+    asked_for = [url.removeprefix(at) for url in tab.asked_for]
+    assert sorted(url for url in asked_for if not url.endswith(".svg")) == [
+        "", "activity", "gemma-jax/2/stream", "page/style.css", "page/whole.js"
+    ]  # fmt: skip
+    ahead(tab, "const after = setTimeout; window.setTimeout = (act, wait) => after(act, wait === 2000 ? 0 : wait);")
+    tab.visit(at)
+    looks = "performance.getEntriesByName(new URL('activity', location).href).length"
+    tab.click("#toggle-engine")
+    tab.wait(f"{looks} > 9")
+    for stop in (
+        "Object.defineProperty(document, 'hidden', { value: true, configurable: true })",
+        "document.querySelector('#toggle-engine').click()",
+    ):
+        tab.run(stop)
+        before = tab.run(looks)
+        after = tab.run(f"(async () => {{ for (let n = 0; n < 100; n++) await fetch('health'); return {looks}; }})()")
+        assert after <= before + 1, "but for the look that had begun"
+        tab.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        if "hidden" in stop:
+            tab.wait(f"{looks} > {after + 9}")
+
+
+def test_copying_where_the_browser_has_no_clipboard(tab, monkeypatch):
+    engine = ScriptedEngine(["Hello<turn|>"])
+    monkeypatch.setattr(process, "engine", lambda: engine)
+    # As on plain http of another host.
+    ahead(tab, "Object.defineProperty(navigator, 'clipboard', { value: undefined });")
+    with visited(tab):
+        tab.wait("!document.querySelector('#model').disabled")
+        ask(tab, "Hi")
+        tab.click(f"{LAST} .actions button", "Copy")
+        tab.wait("document.activeElement.innerText === 'Copied'")
+        assert tab.count("body > textarea") == 0
+        tab.wait("document.activeElement.innerText === 'Copy'")
+        tab.click("#question")
+        tab.press("v", 86, commands=["paste"])
+        assert tab.run("document.querySelector('#question').value") == "Hello"
+        tab.run("document.execCommand = () => false")
+        tab.click(f"{LAST} .actions button", "Copy")
+        tab.wait("document.activeElement.innerText === 'The browser does not let this page copy'")
 
 
 @pytest.fixture(scope="module")

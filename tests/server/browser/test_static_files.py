@@ -40,12 +40,15 @@ def test_all_that_the_page_names_is_there_and_nothing_of_another_host(at):
         named |= {f"/page/{each}" for each in re.findall(r'from "\./([^"]+)"', text)}
         hosts = {each for each in re.findall(r"https?://[\w.]*", text) if "w3.org" not in each} - {"https://"}
         assert hosts == set(), file.name
-    assert named == {f"/page/{file.name}" for file in FILES} - {"/page/index.html"}, "no file too many or too few"
-    loaded_ahead = {f"/{each}" for each in re.findall(r'modulepreload" href="([^"]+)"', page)}
-    assert loaded_ahead == modules - {"/page/main.js"}, "each module comes with the document, not one after the other"
+    expected = {"/page/whole.js"} | {f"/page/{file.name}" for file in FILES} - {"/page/index.html"}
+    assert named | {"/page/main.js"} == expected, "no file too many or too few"
+    whole = asked(at, "/page/whole.js")[1]
+    assert not re.search(r"^(?:import|export)\b", whole, re.MULTILINE), "it needs no other file"
+    for path in modules:
+        assert whole.count(f"const {path.removeprefix('/page/').removesuffix('.js')}_js = ") == 1
     for path in named:
         assert asked(at, path)[0] == 200
-    assert set(static_files()) == named | {"/"}
+    assert set(static_files()) == expected | {"/"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -51,6 +51,7 @@ export class Composer {
   }
 
   show(busy) {
+    if (busy === this.busy) return;
     this.busy = busy;
     byId("send").hidden = busy;
     byId("stop").hidden = !busy;

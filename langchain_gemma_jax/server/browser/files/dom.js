@@ -37,6 +37,33 @@ export function keepFocus(inside, change) {
   (now ?? inside).focus({ preventScroll: true });
 }
 
+// Make what is there equal to what was made, with few changes: a text that grew is appended to. `from`: how many
+// elements stay as they are. What can be pressed stays too, as somebody may be there.
+export function merge(there, made, from = 0) {
+  const before = [...there.childNodes].slice(from);
+  const now = [...made.childNodes];
+  for (const [n, each] of now.entries()) {
+    const old = before[n];
+    if (!old) there.append(each);
+    else if (old.nodeType === Node.TEXT_NODE && each.nodeType === Node.TEXT_NODE) grow(old, each.data);
+    else if (!alike(old, each)) old.replaceWith(each);
+    else if (old.nodeName !== "BUTTON") merge(old, each);
+  }
+  for (const each of before.slice(now.length)) each.remove();
+}
+
+function alike(one, other) {
+  if (one.nodeName !== other.nodeName) return false;
+  if (one.nodeName === "BUTTON") return true;
+  return one.attributes.length === other.attributes.length && [...one.attributes].every(({ name, value }) => other.getAttribute(name) === value);
+}
+
+export function grow(text, data) {
+  if (data.startsWith(text.data)) {
+    if (data.length > text.data.length) text.appendData(data.slice(text.data.length));
+  } else text.data = data;
+}
+
 export async function copy(text, told) {
   let done = false;
   try {

@@ -1,9 +1,9 @@
 // The engine, live: what it does at this second, and where a request's time went.
 
-import { byId, bytes, el, keepFocus, seconds, svg, whole } from "./dom.js";
+import { byId, bytes, el, keepFocus, merge, seconds, svg, whole } from "./dom.js";
 
 const MOST_SHOWN = 6; // requests
-const HISTORY = 60; // looks that the curve of tokens remembers
+const HISTORY = 60; // seconds that the curve of tokens remembers
 const CELL = 9; // pixels of a page in the picture of a pool
 
 export class Engine {
@@ -17,24 +17,35 @@ export class Engine {
 
   show(told) {
     this.measure(told);
-    this.parts.now.replaceChildren(...this.now(told));
-    this.parts.requests.replaceChildren(...requests(told));
-    this.parts.pools.replaceChildren(...pools(told));
-    keepOpen(this.parts.models, models(told));
-    keepOpen(this.parts.guards, guards(told));
+    this.draw("now", this.now(told));
+    this.draw("requests", requests(told));
+    const pages = JSON.stringify(told.pools);
+    if (pages !== this.pages) this.draw("pools", pools(told));
+    this.pages = pages;
+    this.draw("models", models(told));
+    this.draw("guards", guards(told));
+  }
+
+  // Change what differs from the last look, and keep open what a reader has opened.
+  draw(name, made) {
+    const part = this.parts[name];
+    const open = new Set([...part.querySelectorAll("details[open] > summary")].map((each) => each.dataset.place));
+    const now = el("section", {}, made);
+    for (const each of now.querySelectorAll("summary")) each.parentElement.open = open.has(each.dataset.place);
+    keepFocus(part, () => merge(part, now));
   }
 
   measure(told) {
     const { before } = this;
     if (before && told.at > before.at && told.generated_tokens >= before.generated_tokens) {
-      this.rates.push((told.generated_tokens - before.generated_tokens) / (told.at - before.at));
-      this.rates.splice(0, this.rates.length - HISTORY);
+      this.rates.push({ at: told.at, rate: (told.generated_tokens - before.generated_tokens) / (told.at - before.at) });
+      this.rates = this.rates.filter(({ at }) => at > told.at - HISTORY);
     }
     this.before = told;
   }
 
   now(told) {
-    const rate = this.rates.at(-1) ?? 0;
+    const rate = this.rates.at(-1)?.rate ?? 0;
     const read = told.reused_tokens + told.prefilled_tokens;
     const tile = (name, value) => el("div", { class: "tile" }, el("dt", {}, name), el("dd", {}, value));
     return [
@@ -44,23 +55,16 @@ export class Engine {
         tile("Running", whole(told.running)),
         tile("Waiting", whole(told.waiting)),
         tile("Known tokens", read ? `${Math.round((100 * told.reused_tokens) / read)} %` : "–")),
-      this.curve(),
+      this.curve(told.at),
     ];
   }
 
-  curve() {
-    const most = Math.max(10, ...this.rates);
-    const points = this.rates.map((rate, n) => `${(100 * (n + HISTORY - this.rates.length)) / (HISTORY - 1)},${38 - (36 * rate) / most}`);
+  curve(now) {
+    const most = Math.max(10, ...this.rates.map(({ rate }) => rate));
+    const points = this.rates.map(({ at, rate }) => `${(100 * (1 - (now - at) / HISTORY)).toFixed(1)},${(38 - (36 * rate) / most).toFixed(1)}`);
     const shape = points.length > 1 ? [svg("polygon", { points: `${points[0].split(",")[0]},40 ${points.join(" ")} 100,40` }), svg("polyline", { points: points.join(" ") })] : [];
     return svg("svg", { class: "curve", viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img", "aria-label": `Tokens a second in the last minute, at most ${whole(most)}` }, shape);
   }
-}
-
-// A list that is drawn again each second keeps what a reader has opened.
-function keepOpen(part, made) {
-  const open = new Set([...part.querySelectorAll("details[open] > summary")].map((each) => each.dataset.place));
-  keepFocus(part, () => part.replaceChildren(...made));
-  for (const each of part.querySelectorAll("summary")) each.parentElement.open = open.has(each.dataset.place);
 }
 
 function requests(told) {

@@ -10,12 +10,15 @@ import { activity, key } from "./server.js";
 import { Settings } from "./settings.js";
 import { declared } from "./tools.js";
 
-const EVERY = 1000; // milliseconds between two looks at the engine
+const EVERY = 2000; // milliseconds between two looks at the engine
 const NARROW = matchMedia("(max-width: 60rem)");
 
 let calls = null; // the path of the calls, from the server
 let served = ""; // what it serves, as it was told last
 let asking = null; // a promise of the server's first answer
+let watching = false;
+let ahead = activity(); // it is on its way while the page is put together
+ahead.catch(() => {}); // who waits for it tells
 
 const settings = new Settings(() => {
   if (served) settings.know(settings.served, settings.others);
@@ -70,7 +73,9 @@ function known() {
 }
 
 async function look() {
-  const told = await activity();
+  const coming = ahead ?? activity();
+  ahead = null;
+  const told = await coming;
   calls = told.calls;
   const now = JSON.stringify([told.served, told.others]);
   if (now !== served) {
@@ -81,17 +86,21 @@ async function look() {
   if (isOpen()) engine.show(told);
 }
 
+// Look at the engine again and again, as long as somebody sees it.
 async function watch() {
-  if (document.visibilityState === "visible" && (isOpen() || !calls) && !byId("key").open) {
+  if (watching) return;
+  watching = true;
+  while (!document.hidden && (isOpen() || !calls) && !byId("key").open) {
     try {
-      await look();
+      await (calls ? look() : known());
       if (byId("notice").dataset.lost) { delete byId("notice").dataset.lost; tell(""); }
     } catch (error) {
       if (error.wantsKey) keyWanted(error);
       else { byId("notice").dataset.lost = "yes"; tell(error.message); }
     }
+    await new Promise((done) => setTimeout(done, EVERY));
   }
-  setTimeout(watch, EVERY);
+  watching = false;
 }
 
 const isOpen = () => byId("toggle-engine").getAttribute("aria-pressed") === "true";
@@ -100,6 +109,7 @@ function toggle(open) {
   byId("toggle-engine").setAttribute("aria-pressed", String(open));
   document.body.classList.toggle("with-engine", open);
   byId("engine").hidden = !open;
+  watch();
 }
 
 function askForKey(problem) {
@@ -118,6 +128,7 @@ byId("key-form").addEventListener("submit", async (event) => {
     await look();
     byId("key-field").value = "";
     byId("key").close();
+    watch();
     composer.field.focus();
   } catch (error) {
     if (error.wantsKey) key.forget();
@@ -139,7 +150,8 @@ addEventListener("keydown", (event) => {
 
 addEventListener("pagehide", () => { chat.stop(); chat.conversation.keep(); }); // with what was written so far
 
+document.addEventListener("visibilitychange", watch);
+
 toggle(!NARROW.matches);
 messages.drawAll();
 composer.field.focus();
-watch();

@@ -1,6 +1,6 @@
 // A model's text as elements: what models write of Markdown, and nothing that could ask for anything.
 
-import { button, copy, el } from "./dom.js";
+import { button, copy, el, merge } from "./dom.js";
 
 // Each with a most length: else text full of openers takes the square of its length, with each frame.
 const INLINE = /(`{1,9})(.{1,2000}?)\1|\*\*(.{1,2000}?)\*\*|__(.{1,2000}?)__|(?<!\w)\*(?=\S)(.{1,2000}?)(?<=\S)\*(?!\w)|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)/s;
@@ -11,20 +11,50 @@ const ITEM = /^(\s*)(?:[-*+]|(\d+)[.)])\s+(.*)$/;
 export function shown(text, depth = 0) {
   const lines = text.split("\n");
   const found = document.createDocumentFragment();
-  let at = 0;
-  while (at < lines.length) {
-    const line = lines[at];
-    const fence = line.match(FENCE);
-    if (!line.trim()) at++;
-    else if (fence) at = code(lines, at, fence, found);
-    else if (/^\s*#{1,6}\s/.test(line)) found.append(el("p", { class: "heading" }, inline(lines[at++].replace(/^\s*#+\s*/, ""))));
-    else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) { found.append(el("hr")); at++; }
-    else if (/^\s*>/.test(line) && depth < DEEPEST) at = quote(lines, at, found, depth);
-    else if (ITEM.test(line)) at = list(lines, at, found);
-    else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "")) at = table(lines, at, found);
-    else at = paragraph(lines, at, found);
-  }
+  for (let at = 0; at < lines.length; ) at = block(lines, at, found, depth);
   return found;
+}
+
+// A text that grows, as an element. What can no longer change is read once: a block depends on its own lines and on the
+// two after them, and the text's last line may go on.
+export class GrowingText {
+  constructor() {
+    this.element = el("div", { class: "text" });
+    Object.assign(this, { text: "", from: 0, fixed: 0 }); // where what may change begins, and how many elements are before
+  }
+
+  show(text) {
+    if (text === this.text) return this.element;
+    if (!text.startsWith(this.text)) Object.assign(this, { from: 0, fixed: 0 });
+    this.text = text;
+    const lines = text.slice(this.from).split("\n");
+    const made = document.createDocumentFragment();
+    let whole = 0;
+    let elements = 0;
+    for (let at = 0; at < lines.length; ) {
+      at = block(lines, at, made, 0);
+      if (at + 2 < lines.length) [whole, elements] = [at, made.childNodes.length];
+    }
+    merge(this.element, made, this.fixed);
+    this.fixed += elements;
+    for (const line of lines.slice(0, whole)) this.from += line.length + 1;
+    return this.element;
+  }
+}
+
+// Show the block at a line, and return the line after it.
+function block(lines, at, found, depth) {
+  const line = lines[at];
+  const fence = line.match(FENCE);
+  if (!line.trim()) return at + 1;
+  if (fence) return code(lines, at, fence, found);
+  if (/^\s*#{1,6}\s/.test(line)) found.append(el("p", { class: "heading" }, inline(line.replace(/^\s*#+\s*/, ""))));
+  else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) found.append(el("hr"));
+  else if (/^\s*>/.test(line) && depth < DEEPEST) return quote(lines, at, found, depth);
+  else if (ITEM.test(line)) return list(lines, at, found);
+  else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "")) return table(lines, at, found);
+  else return paragraph(lines, at, found);
+  return at + 1;
 }
 
 function code(lines, at, [, space, fence, language], found) {
@@ -32,8 +62,9 @@ function code(lines, at, [, space, fence, language], found) {
   const outer = new RegExp(`^\\s{0,${space.length}}`); // as far as the fence is indented, so is the code
   for (at++; at < lines.length && !lines[at].trim().startsWith(fence); at++) inside.push(lines[at].replace(outer, ""));
   const text = inside.join("\n");
-  const told = button("Copy", (event) => copy(text, event.currentTarget), { "aria-label": "Copy this code" });
-  found.append(el("figure", { class: "code" }, el("figcaption", {}, el("span", {}, language || "text"), told), el("pre", { tabindex: "0" }, el("code", {}, text))));
+  const shows = el("code", {}, text); // which may grow after this
+  const told = button("Copy", (event) => copy(shows.textContent, event.currentTarget), { "aria-label": "Copy this code" });
+  found.append(el("figure", { class: "code" }, el("figcaption", {}, el("span", {}, language || "text"), told), el("pre", { tabindex: "0" }, shows)));
   return at + 1;
 }
 

@@ -1,52 +1,81 @@
 // The conversation as it is seen: questions, answers, thoughts, cards of tools, and what each of them can be done with.
 
-import { button, byId, copy, el, keepFocus, seconds, whole } from "./dom.js";
-import { shown } from "./markdown.js";
+import { button, byId, copy, el, grow, keepFocus, seconds, whole } from "./dom.js";
+import { GrowingText } from "./markdown.js";
 
 const SUGGESTIONS = ["Explain in one sentence how a ring buffer works.", "Write a short thank-you note to a colleague.", "Which is larger, 9.11 or 9.9?"];
+const EVERY = 100; // milliseconds between two draws of an answer that is written: eyes need no more, and the engine does
+const STEP = 400; // milliseconds between two steps of the dots before an answer
 
 export class Messages {
   constructor(chat, suggest) {
     this.log = byId("log");
     this.elements = new Map(); // by node
-    this.pending = new Set();
+    this.texts = new WeakMap(); // by node, as elements
+    this.shapes = new WeakMap(); // by node: what an answer had when it was drawn
+    Object.assign(this, { pending: new Set(), planned: null, drawnAt: -EVERY, stale: false });
     Object.assign(this, { chat, suggest, editing: null, opened: new Set() }); // opened: nodes whose thoughts are read
     this.follows = true; // the log's end, until somebody scrolls up
     this.log.addEventListener("scroll", () => {
       this.follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
     });
+    document.addEventListener("visibilitychange", () => (this.stale ? this.drawAll() : this.plan()));
   }
 
   // Draw the whole path again, and keep the place of the keyboard and what is being typed.
   drawAll() {
+    this.stale = document.hidden; // then it is drawn when somebody looks
+    if (this.stale) return;
     const path = this.chat.conversation.path();
     const before = this.elements;
     this.elements = new Map();
-    const made = path.map((node) => {
-      const there = node.waits && before.get(node); // a result that somebody may be typing
-      if (there) this.elements.set(node, there);
-      return there || this.drawn(node);
+    this.pending.clear();
+    keepFocus(this.log, () => {
+      const made = path.map((node) => {
+        const there = node.waits && before.get(node); // a result that somebody may be typing
+        if (there) this.elements.set(node, there);
+        return there || this.drawn(node);
+      });
+      this.log.replaceChildren(...(path.length ? made : [this.welcome()]));
     });
-    keepFocus(this.log, () => this.log.replaceChildren(...(path.length ? made : [this.welcome()])));
     this.toEnd();
   }
 
-  // Draw one node again, with the next frame of the screen.
+  // Draw one node again: at once if the last draw is a while ago, and never while nobody looks.
   draw(node) {
-    if (!this.pending.size) {
-      requestAnimationFrame(() => {
-        const nodes = [...this.pending];
-        this.pending.clear();
-        keepFocus(this.log, () => {
-          for (const each of nodes) {
-            const before = this.elements.get(each);
-            if (before?.isConnected) before.replaceWith(this.drawn(each));
-          }
-        });
-        this.toEnd();
-      });
-    }
     this.pending.add(node);
+    this.plan();
+  }
+
+  plan() {
+    if (!this.pending.size || this.planned !== null || document.hidden) return;
+    const wait = this.drawnAt + EVERY - performance.now();
+    if (wait <= 0) this.drawPending();
+    else this.planned = setTimeout(() => { this.planned = null; if (!document.hidden) this.drawPending(); }, wait);
+  }
+
+  drawPending() {
+    this.drawnAt = performance.now();
+    for (const node of this.pending) {
+      const before = this.elements.get(node);
+      if (before?.isConnected && !this.grown(node, before)) keepFocus(this.log, () => before.replaceWith(this.drawn(node)));
+    }
+    this.pending.clear();
+    this.toEnd();
+  }
+
+  // Let an answer grow where it stands. False if it has become something else than a longer one.
+  grown(node, element) {
+    if (node.state !== "writing" || this.shapes.get(node) !== shapeOf(node)) return false;
+    this.textOf(node);
+    if (node.thoughts) grow(element.querySelector(".thoughts .words").firstChild, node.thoughts);
+    for (const [n, each] of [...element.querySelectorAll(".card.call pre")].entries()) grow(each.firstChild, argumentsOf(node.calls[n]));
+    return true;
+  }
+
+  textOf(node) {
+    if (!this.texts.has(node)) this.texts.set(node, new GrowingText());
+    return this.texts.get(node).show(node.text);
   }
 
   toEnd() {
@@ -111,11 +140,12 @@ export class Messages {
 
   answer(node) {
     const writing = node.state === "writing";
-    const silent = writing && !node.text && !node.calls.length;
+    const silent = isSilent(node);
+    this.shapes.set(node, shapeOf(node));
     return el("article", { class: `answer ${node.state}`, "aria-label": node.model || "Answer", "aria-busy": writing ? "true" : "false" },
       node.thoughts ? this.thoughts(node, silent ? "Thinking …" : "Thoughts") : null,
-      silent && !node.thoughts ? el("p", { class: "waiting" }, el("span", {}, "Reading"), el("i"), el("i"), el("i")) : null,
-      el("div", { class: "text" }, shown(node.text)),
+      silent && !node.thoughts ? waiting() : null,
+      this.textOf(node),
       node.calls.map((call) => this.call(call)),
       node.ruins.map((ruin) => el("section", { class: "card broken" }, el("h3", {}, `A call of ${ruin.name || "a tool"} that cannot be read`), el("pre", { tabindex: "0" }, ruin.raw), el("p", {}, ruin.error))),
       node.state === "stopped" ? el("p", { class: "quiet" }, "Stopped.") : null,
@@ -134,8 +164,7 @@ export class Messages {
   }
 
   call(call) {
-    const told = call.args ? JSON.stringify(call.args, null, 2) : call.raw || "…";
-    return el("section", { class: "card call" }, el("h3", {}, el("span", { class: "tag" }, "calls"), " ", call.name), el("pre", { tabindex: "0", "aria-label": `Arguments of ${call.name}` }, told));
+    return el("section", { class: "card call" }, el("h3", {}, el("span", { class: "tag" }, "calls"), " ", call.name), el("pre", { tabindex: "0", "aria-label": `Arguments of ${call.name}` }, argumentsOf(call)));
   }
 
   result(node) {
@@ -176,3 +205,21 @@ export class Messages {
     return el("div", { class: "actions" }, branches, listed.map(([text, name, act]) => button(text, act, { disabled: busy && name !== "copy", data: { place: `${node.id}-${name}` } })));
   }
 }
+
+// Three dots, of which another is bright at each step. An animation of CSS would have each frame drawn meanwhile, on the
+// cores that read the prompt.
+function waiting() {
+  const found = el("p", { class: "waiting", data: { step: "0" } }, el("span", {}, "Reading"), el("i"), el("i"), el("i"));
+  const timer = setInterval(() => {
+    if (!found.isConnected) clearInterval(timer);
+    else if (!document.hidden) found.dataset.step = String((Number(found.dataset.step) + 1) % 3);
+  }, STEP);
+  return found;
+}
+
+const isSilent = (node) => node.state === "writing" && !node.text && !node.calls.length;
+
+const argumentsOf = (call) => (call.args ? JSON.stringify(call.args, null, 2) : call.raw || "…");
+
+// What an answer consists of, but for the words: as long as that is the same, only words are added.
+const shapeOf = (node) => JSON.stringify([node.model, isSilent(node), !node.thoughts, node.calls.map((each) => each.name), node.ruins.length, node.warning]);
