@@ -28,13 +28,12 @@ if not sys.argv[1:] and not Path(rows).exists():  # some to try
 order = ChatGemmaJax(model=model, temperature=0, max_tokens=60).with_structured_output(Order)
 lines = Path(rows).read_text().strip().split("\n")
 there = len(done.read_text().splitlines()) if done.exists() else 0
-with done.open("a") as found, tqdm(total=len(lines), initial=there, unit=" rows") as progress:
+with done.open("a", 1) as found, tqdm(total=len(lines), initial=there, unit=" rows") as progress:
     for start in range(there, len(lines), 256):  # what is asked again if the machine goes down
         block = [json.loads(line) for line in lines[start : start + 256]]  # whose calls share the engine's steps
         orders = asyncio.run(order.abatch([row["text"] for row in block], return_exceptions=True))
         for row, each in zip(block, orders, strict=True):
             result = {"order": each.model_dump()} if isinstance(each, Order) else {"error": str(each)}
             found.write(json.dumps(row | result) + "\n")
-        found.flush()
         progress.update(len(block))
 print(done.read_text().partition("\n")[0])
