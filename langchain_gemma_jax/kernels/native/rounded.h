@@ -384,10 +384,24 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
 
 #endif
 
+}  // namespace
+
+#if defined(VARIANT_AVX512)
+#include "sixteens.h"
+#endif
+
+namespace {
+
 #if defined(IN_REGISTERS)
 
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
+#if defined(VARIANT_AVX512)
+  if (rows > 2) {
+    in_sixteens<F::SCALES, F::OFFSETS>(matrix, put_sixteen<F>, Fours<F>::MORE, (const char*)matrix.parts[F::CODES], F::BYTES, x, rows, out, first, last);
+    return;
+  }
+#endif
   if (rows > 2) {
     in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
     return;
