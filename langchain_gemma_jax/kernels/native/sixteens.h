@@ -100,6 +100,127 @@ struct Fours<OfQ8_0> {
   }
 };
 
+// Sixteen bytes a block: lower nibbles are the first half, upper ones the second. A fifth bit is in a word, or what a nibble
+// stands for in a table.
+template <int CODES, int WORDS, const int8_t* TABLE = nullptr>
+struct FoursOfNibbles {
+  enum { MORE = TABLE ? 128 : 0 };
+  template <bool ALL>
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, __m512i* to) {
+    const int64_t count = matrix.inputs / 32, first = o * count + at;
+    const char* from = (const char*)matrix.parts[CODES] + 16 * first;
+    __m512i words[8], two[8];
+    if constexpr (WORDS) {
+      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[WORDS] + 4 * first, 4 * count, outputs}, 4 * some, words);
+    }
+    for (int b = 0; b < some; b++, to += 8) {
+      if (b % 2 == 0) eight_of_sixteen(Sixteen<ALL>{from + 16 * b, 16 * count, outputs}, 16 * (some - b), two);
+      for (int k = 0; k < 4; k++) {
+        const __m512i bytes = two[b % 2 * 4 + k];
+        to[k] = whole<WORDS>(low_nibbles(bytes), WORDS ? words[b] : bytes, 4 * k);
+        to[k + 4] = whole<WORDS>(high_nibbles(bytes), WORDS ? words[b] : bytes, 4 * k + 16);
+      }
+    }
+  }
+  template <int FIFTH>
+  INLINE __m512i whole(__m512i nibbles, __m512i word, int bit) {
+    if constexpr (TABLE != nullptr) {
+      const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)TABLE));
+      return _mm512_xor_si512(_mm512_shuffle_epi8(table, nibbles), _mm512_set1_epi8((char)MORE));
+    }
+    if constexpr (!FIFTH) return nibbles;
+    const __m512i sixteens =  // for four bits, as many bytes
+        _mm512_set_epi32(0x10101010, 0x10101000, 0x10100010, 0x10100000, 0x10001010, 0x10001000, 0x10000010, 0x10000000,
+                         0x00101010, 0x00101000, 0x00100010, 0x00100000, 0x00001010, 0x00001000, 0x00000010, 0);
+    return _mm512_or_si512(nibbles, _mm512_permutexvar_epi32(_mm512_srli_epi32(word, bit), sixteens));
+  }
+};
+
+template <>
+struct Fours<OfQ4_0> : FoursOfNibbles<1, 0> {};
+template <>
+struct Fours<OfINT4> : FoursOfNibbles<1, 0> {};
+template <>
+struct Fours<OfQ4_1> : FoursOfNibbles<2, 0> {};
+template <>
+struct Fours<OfQ5_0> : FoursOfNibbles<2, 1> {};
+template <>
+struct Fours<OfQ5_1> : FoursOfNibbles<3, 2> {};
+template <>
+struct Fours<OfIQ4_NL> : FoursOfNibbles<1, 0, NOT_LINEAR> {};
+template <>
+struct Fours<OfIQ4_XS> : FoursOfNibbles<2, 0, NOT_LINEAR> {};
+
+// Some bits of each byte, the lowest of them bit FROM, to bit 4 and above.
+template <int FROM, int BITS>
+INLINE __m512i with_bits(__m512i nibbles, __m512i bytes) {
+  const __m512i moved = FROM < 4 ? _mm512_slli_epi16(bytes, 4 - FROM) : _mm512_srli_epi16(bytes, FROM - 4);
+  return _mm512_ternarylogic_epi32(nibbles, moved, _mm512_set1_epi8((char)BITS), 0xf8);  // a | b & c
+}
+
+// 32 bytes two runs, of blocks of 256: the lower nibbles are the first one, the upper ones the second. Fifth bits lie by
+// runs, in 32 bytes of their own.
+template <int CODES, int FIFTHS>
+struct FoursOfRuns {
+  enum { MORE = 0 };
+  template <bool ALL>
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, __m512i* to) {
+    const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
+    __m512i fifths[8];
+    if constexpr (FIFTHS) {
+      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[FIFTHS] + 32 * super, 32 * supers, outputs}, 32, fifths);
+    }
+    const Sixteen<ALL> from = {(const char*)matrix.parts[CODES] + 128 * super, 128 * supers, outputs};
+    two_runs<0>(from, fifths, to);
+    two_runs<2>(from, fifths, to);
+    two_runs<4>(from, fifths, to);
+    two_runs<6>(from, fifths, to);
+  }
+  template <int B, bool ALL>
+  INLINE void two_runs(Sixteen<ALL> from, const __m512i* fifths, __m512i* to) {
+    __m512i bytes[8];
+    from.from += 16 * B;
+    eight_of_sixteen(from, 32, bytes);
+    for (int k = 0; k < 8; k++) {
+      const __m512i low = low_nibbles(bytes[k]), high = high_nibbles(bytes[k]);
+      to[8 * B + k] = FIFTHS ? with_bits<B, 16>(low, fifths[k]) : low;
+      to[8 * B + 8 + k] = FIFTHS ? with_bits<B + 1, 16>(high, fifths[k]) : high;
+    }
+  }
+};
+
+template <>
+struct Fours<OfQ4_K> : FoursOfRuns<4, 0> {};
+template <>
+struct Fours<OfQ5_K> : FoursOfRuns<5, 4> {};
+
+// 32 bytes two runs, the upper nibbles that after the next, and two more bits of four runs in 32 bytes of their own.
+template <>
+struct Fours<OfQ6_K> {
+  enum { MORE = 32 };
+  template <bool ALL>
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, __m512i* to) {
+    const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
+    ONCE for (int half = 0; half < 2; half++, to += 32) {
+      __m512i upper[8];
+      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs}, 32, upper);
+      const Sixteen<ALL> from = {(const char*)matrix.parts[3] + 128 * super + 64 * half, 128 * supers, outputs};
+      two_runs<0>(from, upper, to);
+      two_runs<1>(from, upper, to);
+    }
+  }
+  template <int B, bool ALL>
+  INLINE void two_runs(Sixteen<ALL> from, const __m512i* upper, __m512i* to) {
+    __m512i bytes[8];
+    from.from += 32 * B;
+    eight_of_sixteen(from, 32, bytes);
+    for (int k = 0; k < 8; k++) {
+      to[8 * B + k] = with_bits<2 * B, 48>(low_nibbles(bytes[k]), upper[k]);
+      to[8 * B + 16 + k] = with_bits<2 * B + 4, 48>(high_nibbles(bytes[k]), upper[k]);
+    }
+  }
+};
+
 template <class F, bool ALL>
 INLINE void put_some(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, const SixteenOutputs& to) {
   const int64_t count = matrix.inputs / 32;
@@ -125,8 +246,12 @@ template <class F>
 void put_sixteen(const Matrix& matrix, int64_t o, int outputs, const SixteenOutputs& to) {
   const int64_t count = matrix.inputs / 32;
   int64_t at = 0;
+  const char* scales = (const char*)matrix.parts[0] + (o + SIXTEEN) * count * 2;
+  for (int64_t line = 0; !F::SUPER && line < SIXTEEN * count * 2; line += 64) _mm_prefetch(scales + line, _MM_HINT_T0);
   if (outputs == SIXTEEN)
-    for (; at + 8 <= count; at += 8) put_some<F, true>(matrix, o, SIXTEEN, at, 8, to);
+    for (; at + 8 <= count; at += 8) {
+      put_some<F, true>(matrix, o, SIXTEEN, at, 8, to);
+    }
   for (; at < count; at += 8) put_some<F, false>(matrix, o, outputs, at, count - at < 8 ? (int)(count - at) : 8, to);
 }
 
