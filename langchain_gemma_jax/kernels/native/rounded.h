@@ -397,15 +397,13 @@ namespace {
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
 #if defined(VARIANT_AVX512)
-  if (rows > 2) {
-    in_sixteens<F::SCALES, F::OFFSETS>(matrix, put_sixteen<F>, Fours<F>::MORE, (const char*)matrix.parts[F::CODES], F::BYTES, x, rows, out, first, last);
-    return;
+  if (rows > 2 || (rows == 2 && (!Wide<F>::IS || matrix.inputs <= INPUTS_OF_TWO))) {
+    const InSixteens how = {put_sixteen<F>, Fours<F>::MORE, (const char*)matrix.parts[F::CODES], F::BYTES};
+    return in_sixteens<F::SCALES, F::OFFSETS>(matrix, how, x, rows, out, first, last);
   }
+#else
+  if (rows > 2) return in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
 #endif
-  if (rows > 2) {
-    in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
-    return;
-  }
   const Rows both[2] = {x, rows > 1 ? later_rows(x, 1, matrix.inputs) : x};
   WideRow wide[2] = {};
 #if defined(VARIANT_AVX512)

@@ -1,13 +1,16 @@
 // The products of rounded.h for several rows by AVX-512: sixteen outputs at a time, side by side. In each register are
 // four numbers of every one of them, which four numbers of a row are multiplied by.
 //
-// They are unpacked once for all rows. What is scarce is multiplying: so codes are multiplied without their sign, as more
-// than they are, and what that comes to is where a block's sum begins. The sums are those of rounded_output, in its order.
+// They are unpacked once for all rows. What is scarce is multiplying and loading: so codes are multiplied without their
+// sign, as more than they are, and a block's sum begins with what that comes to, the other way round. Everything else is
+// done in the order in which rounded.h does it: the numbers are the same to the bit.
+//
+// The codes of the outputs that come next are asked for meanwhile, a few lines with each block.
 #pragma once
 
 namespace {
 
-enum { SIXTEEN = 16, ROWS_AT_ONCE = 8 };
+enum { SIXTEEN = 16 };  // outputs
 
 struct SixteenOutputs {
   __m512i* codes;          // [block, eight fours], of whole groups of eight blocks
@@ -53,6 +56,14 @@ INLINE void eight_of_sixteen(const Sixteen<ALL>& outputs, int bytes, __m512i* to
   }
 }
 
+// What is asked for meanwhile: line after line.
+struct Ahead {
+  const char* next;
+  INLINE_MEMBER void ask(int lines) {
+    for (int line = 0; line < lines; line++, next += 64) _mm_prefetch(next, _MM_HINT_T0);
+  }
+};
+
 INLINE void eight_floats(const float (*from)[16], int first, float* to, int64_t apart) {
   __m512i eight[8];
   eight_of_sixteen(Sixteen<true>{(const char*)(from[0] + first), sizeof *from, SIXTEEN}, 32, eight);
@@ -64,7 +75,7 @@ template <class F>
 struct Fours {
   enum { MORE = F::OFFSETS ? 0 : 128 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
     const int64_t count = matrix.inputs / 32;
     Codes codes[SIXTEEN];
     for (int r = 0; r < outputs; r++) {
@@ -80,6 +91,7 @@ struct Fours {
       put_down_run<F, 7>(runs, some, codes[r]);
     }
     ONCE for (int b = 0; b < some; b++, to += 8) {
+      ahead.ask(lines);
       eight_of_sixteen(Sixteen<ALL>{(const char*)codes[0].code + 32 * b, sizeof codes[0], outputs}, 32, to);
       for (int k = 0; MORE && k < 8; k++) to[k] = _mm512_xor_si512(to[k], _mm512_set1_epi8((char)MORE));
     }
@@ -90,10 +102,11 @@ template <>
 struct Fours<OfQ8_0> {
   enum { MORE = 128 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
     const int64_t row = matrix.inputs;
     const char* from = (const char*)matrix.parts[1] + o * row + 32 * at;
     ONCE for (int b = 0; b < some; b++, to += 8) {
+      ahead.ask(lines);
       eight_of_sixteen(Sixteen<ALL>{from + 32 * b, row, outputs}, 32, to);
       for (int k = 0; k < 8; k++) to[k] = _mm512_xor_si512(to[k], _mm512_set1_epi8((char)MORE));
     }
@@ -106,7 +119,7 @@ template <int CODES, int WORDS, const int8_t* TABLE = nullptr>
 struct FoursOfNibbles {
   enum { MORE = TABLE ? 128 : 0 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
     const int64_t count = matrix.inputs / 32, first = o * count + at;
     const char* from = (const char*)matrix.parts[CODES] + 16 * first;
     __m512i words[8], two[8];
@@ -114,6 +127,7 @@ struct FoursOfNibbles {
       eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[WORDS] + 4 * first, 4 * count, outputs}, 4 * some, words);
     }
     for (int b = 0; b < some; b++, to += 8) {
+      ahead.ask(lines);
       if (b % 2 == 0) eight_of_sixteen(Sixteen<ALL>{from + 16 * b, 16 * count, outputs}, 16 * (some - b), two);
       for (int k = 0; k < 4; k++) {
         const __m512i bytes = two[b % 2 * 4 + k];
@@ -164,17 +178,17 @@ template <int CODES, int FIFTHS>
 struct FoursOfRuns {
   enum { MORE = 0 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, Ahead& ahead, int lines, __m512i* to) {
     const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
     __m512i fifths[8];
     if constexpr (FIFTHS) {
       eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[FIFTHS] + 32 * super, 32 * supers, outputs}, 32, fifths);
     }
     const Sixteen<ALL> from = {(const char*)matrix.parts[CODES] + 128 * super, 128 * supers, outputs};
-    two_runs<0>(from, fifths, to);
-    two_runs<2>(from, fifths, to);
-    two_runs<4>(from, fifths, to);
-    two_runs<6>(from, fifths, to);
+    ahead.ask(2 * lines), two_runs<0>(from, fifths, to);
+    ahead.ask(2 * lines), two_runs<2>(from, fifths, to);
+    ahead.ask(2 * lines), two_runs<4>(from, fifths, to);
+    ahead.ask(2 * lines), two_runs<6>(from, fifths, to);
   }
   template <int B, bool ALL>
   INLINE void two_runs(Sixteen<ALL> from, const __m512i* fifths, __m512i* to) {
@@ -199,14 +213,14 @@ template <>
 struct Fours<OfQ6_K> {
   enum { MORE = 32 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int, Ahead& ahead, int lines, __m512i* to) {
     const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
     ONCE for (int half = 0; half < 2; half++, to += 32) {
       __m512i upper[8];
       eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs}, 32, upper);
       const Sixteen<ALL> from = {(const char*)matrix.parts[3] + 128 * super + 64 * half, 128 * supers, outputs};
-      two_runs<0>(from, upper, to);
-      two_runs<1>(from, upper, to);
+      ahead.ask(2 * lines), two_runs<0>(from, upper, to);
+      ahead.ask(2 * lines), two_runs<1>(from, upper, to);
     }
   }
   template <int B, bool ALL>
@@ -222,9 +236,10 @@ struct Fours<OfQ6_K> {
 };
 
 template <class F, bool ALL>
-INLINE void put_some(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, const SixteenOutputs& to) {
+INLINE void put_eight(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines,
+                      const SixteenOutputs& to) {
   const int64_t count = matrix.inputs / 32;
-  Fours<F>::template put<ALL>(matrix, o, outputs, at, some, to.codes + 8 * at);
+  Fours<F>::template put<ALL>(matrix, o, outputs, at, some, ahead, lines, to.codes + 8 * at);
   alignas(64) float scales[SIXTEEN][16], offsets[SIXTEEN][16];
   for (int r = 0; r < SIXTEEN; r++) {
     const int64_t run = (o + (ALL || r < outputs ? r : 0)) * count + at;
@@ -243,19 +258,23 @@ INLINE void put_some(const Matrix& matrix, int64_t o, int outputs, int64_t at, i
 }
 
 template <class F>
-void put_sixteen(const Matrix& matrix, int64_t o, int outputs, const SixteenOutputs& to) {
+void put_sixteen(const Matrix& matrix, int64_t o, int outputs, Ahead& given, int lines, const SixteenOutputs& to) {
   const int64_t count = matrix.inputs / 32;
-  int64_t at = 0;
-  const char* scales = (const char*)matrix.parts[0] + (o + SIXTEEN) * count * 2;
-  for (int64_t line = 0; !F::SUPER && line < SIXTEEN * count * 2; line += 64) _mm_prefetch(scales + line, _MM_HINT_T0);
-  if (outputs == SIXTEEN)
-    for (; at + 8 <= count; at += 8) {
-      put_some<F, true>(matrix, o, SIXTEEN, at, 8, to);
-    }
-  for (; at < count; at += 8) put_some<F, false>(matrix, o, outputs, at, count - at < 8 ? (int)(count - at) : 8, to);
+  Ahead ahead = given;
+  if (!F::SUPER) {  // scales have a place of their own
+    Ahead scales = {(const char*)matrix.parts[0] + 2 * count * (o + SIXTEEN)};
+    scales.ask((int)count / 2);
+  }
+  for (int64_t at = 0; at < count; at += 8) {
+    const int some = count - at < 8 ? (int)(count - at) : 8;
+    if (outputs == SIXTEEN && some == 8) put_eight<F, true>(matrix, o, SIXTEEN, at, 8, ahead, lines, to);
+    else put_eight<F, false>(matrix, o, outputs, at, some, ahead, lines, to);
+  }
+  given = ahead;
 }
 
-typedef void (*PutSixteen)(const Matrix& matrix, int64_t o, int outputs, const SixteenOutputs& to);
+typedef void (*PutSixteen)(const Matrix& matrix, int64_t o, int outputs, Ahead& ahead, int lines,
+                           const SixteenOutputs& to);
 
 // A block of M rows.
 template <int SCALES, int M>
@@ -279,97 +298,164 @@ void lay_out_for_sixteen(const Rows& x, int64_t count, int more, const int32_t* 
   }
 }
 
+// Four numbers of a row, with those of sixteen outputs.
 INLINE __m512i dots_with_four(__m512i before, __m512i codes, const int8_t* four) {
   int32_t those;
   memcpy(&those, four, 4);
   return _mm512_dpbusd_epi32(before, codes, _mm512_set1_epi32(those));
 }
 
-// Lines that are asked for meanwhile, some for each block.
-struct Ahead {
-  const char* next;
-  int lines;
-};
-
+// A block of M rows, added to their sums: row by row, with the codes in registers.
 template <int SCALES, bool OFFSETS, int M>
-void sixteen_with_rows(const SixteenOutputs& w, const char* rows, int64_t count, Ahead ahead, float* out,
-                       int64_t outputs, int some) {
-  const RowsOfBlock<SCALES, M>* blocks = (const RowsOfBlock<SCALES, M>*)rows;
-  V parts[8][M];
-  for (int b = 0; b < 8; b++) {
-    V sums[M];
-    for (int m = 0; m < M; m++) sums[m] = zero();
-    for (int64_t at = b; at < count; at += 8) {
-      for (int line = 0; line < ahead.lines; line++, ahead.next += 64) _mm_prefetch(ahead.next, _MM_HINT_T0);
-      const RowsOfBlock<SCALES, M>& x = blocks[at];
-      const float *scales = w.scales + 16 * SCALES * at, *offsets = w.offsets + 16 * SCALES * at;
-      __m512i codes[8];
-      for (int k = 0; k < 8; k++) codes[k] = w.codes[8 * at + k];
+INLINE void one_sixteen(const SixteenOutputs& w, int64_t at, const RowsOfBlock<SCALES, M>& x, V* sums) {
+  __m512i codes[8];
+  for (int k = 0; k < 8; k++) codes[k] = w.codes[8 * at + k];
+  const float *scales = w.scales + SIXTEEN * SCALES * at, *offsets = w.offsets + SIXTEEN * SCALES * at;
+  for (int m = 0; m < M; m++) {
+    if (OFFSETS) sums[m] = fma(load(offsets), all(x.totals[m]), sums[m]);
+    if (OFFSETS && SCALES == 2) sums[m] = fma(load(offsets + SIXTEEN), all(x.firsts[m]), sums[m]);
+    for (int s = 0; s < SCALES; s++) {
+      __m512i dots = _mm512_set1_epi32(x.before[s][m]);
+      for (int k = 8 / SCALES * s; k < 8 / SCALES * (s + 1); k++) dots = dots_with_four(dots, codes[k], x.codes[m] + 4 * k);
+      sums[m] = fma(_mm512_cvtepi32_ps(dots), mul(load(scales + SIXTEEN * s), all(x.scales[m])), sums[m]);
+    }
+  }
+}
+
+// The same of twice sixteen outputs, where four numbers of a row are loaded once for both.
+template <int SCALES, bool OFFSETS, int M>
+INLINE void two_sixteens(const SixteenOutputs* w, int64_t at, const RowsOfBlock<SCALES, M>& x, V (*sums)[M]) {
+  const float *scales[2], *offsets[2];
+  for (int r = 0; r < 2; r++) {
+    scales[r] = w[r].scales + SIXTEEN * SCALES * at, offsets[r] = w[r].offsets + SIXTEEN * SCALES * at;
+    for (int m = 0; OFFSETS && m < M; m++) {
+      sums[r][m] = fma(load(offsets[r]), all(x.totals[m]), sums[r][m]);
+      if (SCALES == 2) sums[r][m] = fma(load(offsets[r] + SIXTEEN), all(x.firsts[m]), sums[r][m]);
+    }
+  }
+  for (int s = 0; s < SCALES; s++) {
+    __m512i dots[2][M];
+    for (int m = 0; m < M; m++) dots[0][m] = dots[1][m] = _mm512_set1_epi32(x.before[s][m]);
+    for (int k = 8 / SCALES * s; k < 8 / SCALES * (s + 1); k++) {
       for (int m = 0; m < M; m++) {
-        if (OFFSETS) sums[m] = fma(load(offsets), all(x.totals[m]), sums[m]);
-        if (OFFSETS && SCALES == 2) sums[m] = fma(load(offsets + 16), all(x.firsts[m]), sums[m]);
-        for (int s = 0; s < SCALES; s++) {
-          __m512i dots = _mm512_set1_epi32(x.before[s][m]);
-          for (int k = 8 / SCALES * s; k < 8 / SCALES * (s + 1); k++) dots = dots_with_four(dots, codes[k], x.codes[m] + 4 * k);
-          sums[m] = fma(_mm512_cvtepi32_ps(dots), mul(load(scales + 16 * s), all(x.scales[m])), sums[m]);
-        }
+        for (int r = 0; r < 2; r++) dots[r][m] = dots_with_four(dots[r][m], w[r].codes[8 * at + k], x.codes[m] + 4 * k);
       }
     }
-    for (int m = 0; m < M; m++) parts[b][m] = sums[m];
+    for (int m = 0; m < M; m++) {
+      for (int r = 0; r < 2; r++) {
+        const V scale = mul(load(scales[r] + SIXTEEN * s), all(x.scales[m]));
+        sums[r][m] = fma(_mm512_cvtepi32_ps(dots[r][m]), scale, sums[r][m]);
+      }
+    }
   }
-  const __mmask16 those = (__mmask16)((1u << some) - 1);
-  for (int m = 0; m < M; m++) {
-    V four[4];
-    for (int b = 0; b < 4; b++) four[b] = _mm512_add_ps(parts[b][m], parts[b + 4][m]);  // as eight_sum does
-    _mm512_mask_storeu_ps(out + m * outputs, those, _mm512_add_ps(_mm512_add_ps(four[0], four[2]), _mm512_add_ps(four[1], four[3])));
+}
+
+// R sixteens of outputs with M rows.
+template <int SCALES, bool OFFSETS, int R, int M>
+void sixteens_with_rows(const SixteenOutputs* w, const char* rows, int64_t count, Ahead& given, int lines, float* out,
+                        int64_t outputs, int some) {
+  const RowsOfBlock<SCALES, M>* blocks = (const RowsOfBlock<SCALES, M>*)rows;
+  Ahead ahead = given;
+  V parts[8][R][M];
+  for (int b = 0; b < 8; b++) {
+    V sums[R][M];
+    for (int r = 0; r < R; r++)
+      for (int m = 0; m < M; m++) sums[r][m] = zero();
+    for (int64_t at = b; at < count; at += 8) {
+      ahead.ask(lines);
+      if constexpr (R == 1) one_sixteen<SCALES, OFFSETS, M>(w[0], at, blocks[at], sums[0]);
+      else two_sixteens<SCALES, OFFSETS, M>(w, at, blocks[at], sums);
+    }
+    for (int r = 0; r < R; r++)
+      for (int m = 0; m < M; m++) parts[b][r][m] = sums[r][m];
+  }
+  given = ahead;
+  for (int r = 0; r < R && some > SIXTEEN * r; r++) {
+    const int left = some - SIXTEEN * r;
+    const __mmask16 those = left >= SIXTEEN ? 0xffff : (__mmask16)((1u << left) - 1);
+    for (int m = 0; m < M; m++) {
+      V four[4];
+      for (int b = 0; b < 4; b++) four[b] = _mm512_add_ps(parts[b][r][m], parts[b + 4][r][m]);  // as eight_sum does
+      const V found = _mm512_add_ps(_mm512_add_ps(four[0], four[2]), _mm512_add_ps(four[1], four[3]));
+      _mm512_mask_storeu_ps(out + m * outputs + SIXTEEN * r, those, found);
+    }
   }
 }
 
 struct ForRows {
   void (*lay_out)(const Rows& x, int64_t count, int more, const int32_t* firsts, const int32_t* seconds, char* to);
-  void (*multiply)(const SixteenOutputs& w, const char* rows, int64_t count, Ahead ahead, float* out, int64_t outputs,
-                   int some);
+  void (*multiply)(const SixteenOutputs* w, const char* rows, int64_t count, Ahead& ahead, int lines, float* out,
+                   int64_t outputs, int some);
   int64_t bytes;  // of a block
 };
 
-template <int SCALES, bool OFFSETS, int M>
-constexpr ForRows FOR_ROWS = {lay_out_for_sixteen<SCALES, M>, sixteen_with_rows<SCALES, OFFSETS, M>, sizeof(RowsOfBlock<SCALES, M>)};
+template <int SCALES, bool OFFSETS, int R, int M>
+constexpr ForRows FOR_ROWS = {lay_out_for_sixteen<SCALES, M>, sixteens_with_rows<SCALES, OFFSETS, R, M>,
+                              sizeof(RowsOfBlock<SCALES, M>)};
 
-template <int SCALES, bool OFFSETS>
-void in_sixteens(const Matrix& matrix, PutSixteen put, int more, const char* codes, int bytes, const Rows& given,
-                 int64_t rows, float* out, int64_t first, int64_t last) {
-  static constexpr ForRows for_rows[ROWS_AT_ONCE] = {
-      FOR_ROWS<SCALES, OFFSETS, 1>, FOR_ROWS<SCALES, OFFSETS, 2>, FOR_ROWS<SCALES, OFFSETS, 3>, FOR_ROWS<SCALES, OFFSETS, 4>,
-      FOR_ROWS<SCALES, OFFSETS, 5>, FOR_ROWS<SCALES, OFFSETS, 6>, FOR_ROWS<SCALES, OFFSETS, 7>, FOR_ROWS<SCALES, OFFSETS, 8>};
-  const int64_t n = matrix.inputs, count = n / 32, whole = (count + 7) / 8 * 8;
-  const int64_t groups = (rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-  // Memory: sixteen outputs, the rows, and the sums of their codes.
-  const int64_t of_outputs = whole * (512 + 2 * 64 * SCALES), of_rows = rows * count * (32 + 4 * SCALES + 12);
-  char* room = given.room(64 + of_outputs + of_rows + 8 * (rows * count + 8));
+// A matrix in blocks: how sixteen outputs of it are put down, what their codes are more than they are, and where codes lie.
+struct InSixteens {
+  PutSixteen put;
+  int more;
+  const char* codes;
+  int bytes;  // of 32 codes
+};
+
+// R sixteens of outputs at a time, with as many as MOST rows. The rows are shared as evenly as they can be.
+template <int SCALES, int R, int MOST>
+void sixteens_with_all(const ForRows* for_rows, const Matrix& matrix, const InSixteens& how, const Rows& given, int64_t rows,
+                       float* out, int64_t first, int64_t last) {
+  const int64_t count = matrix.inputs / 32, whole = (count + 7) / 8 * 8, groups = (rows + MOST - 1) / MOST;
+  // Memory: the outputs, the rows, and the sums of their codes.
+  const int64_t of_outputs = whole * (512 + 2 * 64 * SCALES);
+  const int64_t of_rows = rows * count * (int64_t)sizeof(RowsOfBlock<SCALES, 1>), of_sums = 4 * (rows * count + 8);
+  char* room = given.room(64 + R * of_outputs + of_rows + 2 * of_sums);
   room += -(intptr_t)room & 63;
-  float* scales = (float*)(room + 512 * whole);
-  const SixteenOutputs w = {(__m512i*)room, scales, scales + 16 * SCALES * whole};
-  char* const laid = room + of_outputs;
-  int32_t *firsts = (int32_t*)(laid + of_rows), *seconds = firsts + rows * count + 8;
-  sum_halves(given.codes, rows * count, firsts, seconds);
-  char* to = laid;
-  for (int64_t g = 0, m = 0; g < groups; g++) {
-    const int64_t now = (rows - m + groups - g - 1) / (groups - g), from = m * count;
-    const ForRows& by = for_rows[now - 1];
-    by.lay_out(later_rows(given, m, n), count, more, firsts + from, seconds + from, to);
-    to += count * by.bytes, m += now;
+  SixteenOutputs w[R];
+  for (int r = 0; r < R; r++, room += of_outputs) {
+    float* scales = (float*)(room + 512 * whole);
+    w[r] = {(__m512i*)room, scales, scales + SIXTEEN * SCALES * whole};
   }
-  for (int64_t o = first; o < last; o += SIXTEEN) {
-    const int some = last - o < SIXTEEN ? (int)(last - o) : SIXTEEN;
-    put(matrix, o, some, w);
-    const char* from = laid;
+  int32_t *firsts = (int32_t*)(room + of_rows), *seconds = (int32_t*)(room + of_rows + of_sums);
+  sum_halves(given.codes, rows * count, firsts, seconds);
+  char* laid = room;
+  for (int64_t g = 0, m = 0; g < groups; g++) {
+    const int64_t now = (rows - m) / (groups - g), from = m * count;
+    for_rows[now - 1].lay_out(later_rows(given, m, matrix.inputs), count, how.more, firsts + from, seconds + from, laid);
+    laid += count * for_rows[now - 1].bytes, m += now;
+  }
+  // Lines for each block: where a few rows are all, half of them while it is put down; else those rows have the time.
+  const int lines = R * how.bytes / 4, in_put = rows <= 4 ? how.bytes / 8 : 0;
+  const int of_each = (lines - R * in_put) / (int)(groups < 4 ? groups : 4);
+  for (int64_t o = first; o < last; o += R * SIXTEEN) {
+    const int some = last - o < R * SIXTEEN ? (int)(last - o) : R * SIXTEEN;
+    Ahead ahead = {how.codes + (o + some) * count * how.bytes};
+    for (int r = 0; r < R && some > SIXTEEN * r; r++) {
+      const int left = some - SIXTEEN * r;
+      how.put(matrix, o + SIXTEEN * r, left < SIXTEEN ? left : SIXTEEN, ahead, in_put, w[r]);
+    }
+    const char* from = room;
     for (int64_t g = 0, m = 0; g < groups; g++) {
-      const int64_t now = (rows - m + groups - g - 1) / (groups - g);
-      const ForRows& by = for_rows[now - 1];
-      by.multiply(w, from, count, {codes + (o + SIXTEEN) * count * bytes, g ? 0 : bytes / 4}, out + m * matrix.outputs + o, matrix.outputs, some);
-      from += count * by.bytes, m += now;
+      const int64_t now = (rows - m) / (groups - g);
+      for_rows[now - 1].multiply(w, from, count, ahead, g < 4 ? of_each : 0, out + m * matrix.outputs + o, matrix.outputs, some);
+      from += count * for_rows[now - 1].bytes, m += now;
     }
   }
+}
+
+enum { INPUTS_OF_TWO = 1024 };  // of which a core keeps twice sixteen outputs, side by side, nearest to it
+
+template <int SCALES, bool OFFSETS>
+void in_sixteens(const Matrix& matrix, const InSixteens& how, const Rows& x, int64_t rows, float* out, int64_t first,
+                 int64_t last) {
+  static constexpr ForRows one[8] = {FOR_ROWS<SCALES, OFFSETS, 1, 1>, FOR_ROWS<SCALES, OFFSETS, 1, 2>,
+                                     FOR_ROWS<SCALES, OFFSETS, 1, 3>, FOR_ROWS<SCALES, OFFSETS, 1, 4>,
+                                     FOR_ROWS<SCALES, OFFSETS, 1, 5>, FOR_ROWS<SCALES, OFFSETS, 1, 6>,
+                                     FOR_ROWS<SCALES, OFFSETS, 1, 7>, FOR_ROWS<SCALES, OFFSETS, 1, 8>};
+  static constexpr ForRows two[4] = {FOR_ROWS<SCALES, OFFSETS, 2, 1>, FOR_ROWS<SCALES, OFFSETS, 2, 2>,
+                                     FOR_ROWS<SCALES, OFFSETS, 2, 3>, FOR_ROWS<SCALES, OFFSETS, 2, 4>};
+  if (matrix.inputs <= INPUTS_OF_TWO) sixteens_with_all<SCALES, 2, 4>(two, matrix, how, x, rows, out, first, last);
+  else sixteens_with_all<SCALES, 1, 8>(one, matrix, how, x, rows, out, first, last);
 }
 
 }  // namespace
