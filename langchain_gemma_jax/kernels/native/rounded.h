@@ -394,6 +394,20 @@ namespace {
 
 #if defined(IN_REGISTERS)
 
+// A row or two: outputs one after the other, whose weights are multiplied while they are in registers.
+template <class F>
+__attribute__((noinline)) void rounded_outputs(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first,
+                                               int64_t last) {
+  const Rows both[2] = {x, rows > 1 ? later_rows(x, 1, matrix.inputs) : x};
+  WideRow wide[2] = {};
+#if defined(VARIANT_AVX512)
+  if constexpr (Wide<F>::IS) wide_rows<F>(x, rows, matrix.inputs, wide);
+#endif
+  for (int64_t o = first; o < last; o++) {
+    for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, both[m], wide[m], out + m * matrix.outputs + o);
+  }
+}
+
 template <class F>
 void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
 #if defined(VARIANT_AVX512)
@@ -404,14 +418,7 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
 #else
   if (rows > 2) return in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
 #endif
-  const Rows both[2] = {x, rows > 1 ? later_rows(x, 1, matrix.inputs) : x};
-  WideRow wide[2] = {};
-#if defined(VARIANT_AVX512)
-  if constexpr (Wide<F>::IS) wide_rows<F>(x, rows, matrix.inputs, wide);
-#endif
-  for (int64_t o = first; o < last; o++) {
-    for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, both[m], wide[m], out + m * matrix.outputs + o);
-  }
+  rounded_outputs<F>(matrix, x, rows, out, first, last);
 }
 
 #else

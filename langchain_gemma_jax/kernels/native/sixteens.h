@@ -70,6 +70,13 @@ INLINE void eight_floats(const float (*from)[16], int first, float* to, int64_t 
   for (int i = 0; i < 8; i++) _mm512_store_si512(to + i * apart, eight[i]);
 }
 
+// What lies beside the codes is asked for where it is read: that of outputs which come after the next.
+template <bool ALL>
+INLINE void eight_beside(const Sixteen<ALL>& outputs, int bytes, __m512i* to) {
+  eight_of_sixteen(outputs, bytes, to);
+  for (int r = 0; r < SIXTEEN; r++) _mm_prefetch(outputs.from + (r + 2 * SIXTEEN) * outputs.apart, _MM_HINT_T0);
+}
+
 // What a number is more than its code is, so that none is negative.
 template <class F>
 struct Fours {
@@ -124,7 +131,7 @@ struct FoursOfNibbles {
     const char* from = (const char*)matrix.parts[CODES] + 16 * first;
     __m512i words[8], two[8];
     if constexpr (WORDS) {
-      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[WORDS] + 4 * first, 4 * count, outputs}, 4 * some, words);
+      eight_beside(Sixteen<ALL>{(const char*)matrix.parts[WORDS] + 4 * first, 4 * count, outputs}, 4 * some, words);
     }
     for (int b = 0; b < some; b++, to += 8) {
       ahead.ask(lines);
@@ -182,7 +189,7 @@ struct FoursOfRuns {
     const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
     __m512i fifths[8];
     if constexpr (FIFTHS) {
-      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[FIFTHS] + 32 * super, 32 * supers, outputs}, 32, fifths);
+      eight_beside(Sixteen<ALL>{(const char*)matrix.parts[FIFTHS] + 32 * super, 32 * supers, outputs}, 32, fifths);
     }
     const Sixteen<ALL> from = {(const char*)matrix.parts[CODES] + 128 * super, 128 * supers, outputs};
     ahead.ask(2 * lines), two_runs<0>(from, fifths, to);
@@ -217,7 +224,7 @@ struct Fours<OfQ6_K> {
     const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
     ONCE for (int half = 0; half < 2; half++, to += 32) {
       __m512i upper[8];
-      eight_of_sixteen(Sixteen<ALL>{(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs}, 32, upper);
+      eight_beside(Sixteen<ALL>{(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs}, 32, upper);
       const Sixteen<ALL> from = {(const char*)matrix.parts[3] + 128 * super + 64 * half, 128 * supers, outputs};
       ahead.ask(2 * lines), two_runs<0>(from, upper, to);
       ahead.ask(2 * lines), two_runs<1>(from, upper, to);
