@@ -169,7 +169,7 @@ void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes
 
 typedef void (*PutDownCodes)(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to);
 
-#if defined(IN_REGISTERS)
+#if defined(IN_REGISTERS) && !defined(VARIANT_AVX512)
 
 // Eight outputs at a time, side by side: in each register four numbers of every one of them, which four numbers of a row
 // are multiplied by; or eight of two of them, where an instruction multiplies those by eight of two rows. They are
@@ -344,7 +344,7 @@ void in_eights(const Matrix& matrix, PutDownCodes put_down, const Rows& given, i
   }
 }
 
-#else
+#elif !defined(IN_REGISTERS)
 
 template <int SCALES, bool OFFSETS, int M>
 void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x, float* out, int64_t first, int64_t last) {

@@ -1,9 +1,9 @@
 // The products of rounded.h for several rows by AVX-512: sixteen outputs at a time, side by side. In each register are
 // four numbers of every one of them, which four numbers of a row are multiplied by.
 //
-// They are unpacked once for all rows. What is scarce is multiplying and loading: so codes are multiplied without their
-// sign, as more than they are, and a block's sum begins with what that comes to, the other way round. Everything else is
-// done in the order in which rounded.h does it: the numbers are the same to the bit.
+// They are unpacked once for all rows. What is scarce is multiplying and loading: so codes are multiplied as more than
+// they are, without a sign, and a block's sum begins with minus what that comes to. Whole numbers are exact, and all else
+// is done in the order in which rounded.h does it: the numbers are the same to the bit.
 //
 // The codes of the outputs that come next are asked for meanwhile, a few lines with each block.
 #pragma once
@@ -82,7 +82,8 @@ template <class F>
 struct Fours {
   enum { MORE = F::OFFSETS ? 0 : 128 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines,
+                  __m512i* to) {
     const int64_t count = matrix.inputs / 32;
     Codes codes[SIXTEEN];
     for (int r = 0; r < outputs; r++) {
@@ -109,7 +110,8 @@ template <>
 struct Fours<OfQ8_0> {
   enum { MORE = 128 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines,
+                  __m512i* to) {
     const int64_t row = matrix.inputs;
     const char* from = (const char*)matrix.parts[1] + o * row + 32 * at;
     ONCE for (int b = 0; b < some; b++, to += 8) {
@@ -120,13 +122,14 @@ struct Fours<OfQ8_0> {
   }
 };
 
-// Sixteen bytes a block: lower nibbles are the first half, upper ones the second. A fifth bit is in a word, or what a nibble
-// stands for in a table.
+// Sixteen bytes a block: lower nibbles are the first half, upper ones the second. A fifth bit is in a word, or what a
+// nibble stands for in a table.
 template <int CODES, int WORDS, const int8_t* TABLE = nullptr>
 struct FoursOfNibbles {
   enum { MORE = TABLE ? 128 : 0 };
   template <bool ALL>
-  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines, __m512i* to) {
+  INLINE void put(const Matrix& matrix, int64_t o, int outputs, int64_t at, int some, Ahead& ahead, int lines,
+                  __m512i* to) {
     const int64_t count = matrix.inputs / 32, first = o * count + at;
     const char* from = (const char*)matrix.parts[CODES] + 16 * first;
     __m512i words[8], two[8];
@@ -179,8 +182,8 @@ INLINE __m512i with_bits(__m512i nibbles, __m512i bytes) {
   return _mm512_ternarylogic_epi32(nibbles, moved, _mm512_set1_epi8((char)BITS), 0xf8);  // a | b & c
 }
 
-// 32 bytes two runs, of blocks of 256: the lower nibbles are the first one, the upper ones the second. Fifth bits lie by
-// runs, in 32 bytes of their own.
+// 32 bytes two runs, of blocks of 256: the lower nibbles are the first one, the upper ones the second. Fifth bits lie
+// by runs, in 32 bytes of their own.
 template <int CODES, int FIFTHS>
 struct FoursOfRuns {
   enum { MORE = 0 };
@@ -224,7 +227,8 @@ struct Fours<OfQ6_K> {
     const int64_t supers = matrix.inputs / 256, super = o * supers + at / 8;
     ONCE for (int half = 0; half < 2; half++, to += 32) {
       __m512i upper[8];
-      eight_beside(Sixteen<ALL>{(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs}, 32, upper);
+      const Sixteen<ALL> bits = {(const char*)matrix.parts[2] + 64 * super + 32 * half, 64 * supers, outputs};
+      eight_beside(bits, 32, upper);
       const Sixteen<ALL> from = {(const char*)matrix.parts[3] + 128 * super + 64 * half, 128 * supers, outputs};
       ahead.ask(2 * lines), two_runs<0>(from, upper, to);
       ahead.ask(2 * lines), two_runs<1>(from, upper, to);
@@ -292,7 +296,8 @@ struct RowsOfBlock {
 };
 
 template <int SCALES, int M>
-void lay_out_for_sixteen(const Rows& x, int64_t count, int more, const int32_t* firsts, const int32_t* seconds, char* to) {
+void lay_out_for_sixteen(const Rows& x, int64_t count, int more, const int32_t* firsts, const int32_t* seconds,
+                         char* to) {
   RowsOfBlock<SCALES, M>* block = (RowsOfBlock<SCALES, M>*)to;
   for (int64_t at = 0; at < count; at++, block++) {
     for (int m = 0; m < M; m++) {
@@ -323,7 +328,9 @@ INLINE void one_sixteen(const SixteenOutputs& w, int64_t at, const RowsOfBlock<S
     if (OFFSETS && SCALES == 2) sums[m] = fma(load(offsets + SIXTEEN), all(x.firsts[m]), sums[m]);
     for (int s = 0; s < SCALES; s++) {
       __m512i dots = _mm512_set1_epi32(x.before[s][m]);
-      for (int k = 8 / SCALES * s; k < 8 / SCALES * (s + 1); k++) dots = dots_with_four(dots, codes[k], x.codes[m] + 4 * k);
+      for (int k = 8 / SCALES * s; k < 8 / SCALES * (s + 1); k++) {
+        dots = dots_with_four(dots, codes[k], x.codes[m] + 4 * k);
+      }
       sums[m] = fma(_mm512_cvtepi32_ps(dots), mul(load(scales + SIXTEEN * s), all(x.scales[m])), sums[m]);
     }
   }
@@ -400,7 +407,7 @@ template <int SCALES, bool OFFSETS, int R, int M>
 constexpr ForRows FOR_ROWS = {lay_out_for_sixteen<SCALES, M>, sixteens_with_rows<SCALES, OFFSETS, R, M>,
                               sizeof(RowsOfBlock<SCALES, M>)};
 
-// A matrix in blocks: how sixteen outputs of it are put down, what their codes are more than they are, and where codes lie.
+// A matrix in blocks: how sixteen outputs are put down, what their codes are more than they are, and where codes lie.
 struct InSixteens {
   PutSixteen put;
   int more;
@@ -410,8 +417,8 @@ struct InSixteens {
 
 // R sixteens of outputs at a time, with as many as MOST rows. The rows are shared as evenly as they can be.
 template <int SCALES, int R, int MOST>
-void sixteens_with_all(const ForRows* for_rows, const Matrix& matrix, const InSixteens& how, const Rows& given, int64_t rows,
-                       float* out, int64_t first, int64_t last) {
+void sixteens_with_all(const ForRows* for_rows, const Matrix& matrix, const InSixteens& how, const Rows& given,
+                       int64_t rows, float* out, int64_t first, int64_t last) {
   const int64_t count = matrix.inputs / 32, whole = (count + 7) / 8 * 8, groups = (rows + MOST - 1) / MOST;
   // Memory: the outputs, the rows, and the sums of their codes.
   const int64_t of_outputs = whole * (512 + 2 * 64 * SCALES);
@@ -428,10 +435,11 @@ void sixteens_with_all(const ForRows* for_rows, const Matrix& matrix, const InSi
   char* laid = room;
   for (int64_t g = 0, m = 0; g < groups; g++) {
     const int64_t now = (rows - m) / (groups - g), from = m * count;
-    for_rows[now - 1].lay_out(later_rows(given, m, matrix.inputs), count, how.more, firsts + from, seconds + from, laid);
-    laid += count * for_rows[now - 1].bytes, m += now;
+    const ForRows& by = for_rows[now - 1];
+    by.lay_out(later_rows(given, m, matrix.inputs), count, how.more, firsts + from, seconds + from, laid);
+    laid += count * by.bytes, m += now;
   }
-  // Lines for each block: where a few rows are all, half of them while it is put down; else those rows have the time.
+  // Lines for each block: half of them while it is put down, where it is multiplied by a few rows alone.
   const int lines = R * how.bytes / 4, in_put = rows <= 4 ? how.bytes / 8 : 0;
   const int of_each = (lines - R * in_put) / (int)(groups < 4 ? groups : 4);
   for (int64_t o = first; o < last; o += R * SIXTEEN) {
@@ -444,8 +452,10 @@ void sixteens_with_all(const ForRows* for_rows, const Matrix& matrix, const InSi
     const char* from = room;
     for (int64_t g = 0, m = 0; g < groups; g++) {
       const int64_t now = (rows - m) / (groups - g);
-      for_rows[now - 1].multiply(w, from, count, ahead, g < 4 ? of_each : 0, out + m * matrix.outputs + o, matrix.outputs, some);
-      from += count * for_rows[now - 1].bytes, m += now;
+      const ForRows& by = for_rows[now - 1];
+      float* to = out + m * matrix.outputs + o;
+      by.multiply(w, from, count, ahead, g < 4 ? of_each : 0, to, matrix.outputs, some);
+      from += count * by.bytes, m += now;
     }
   }
 }
