@@ -143,6 +143,22 @@ def test_tiles_give_the_bits_that_registers_give(kind):
         np.testing.assert_array_equal(by_tiles, by_registers)
 
 
+@pytest.mark.parametrize("kind", IN_BLOCKS)
+def test_several_rows_give_the_bits_of_each_alone(kind):
+    """Matrices of every number of blocks and of outputs that registers are filled by in part; groups of all sizes."""
+    random, loaded, many = np.random.default_rng(10), library(), 17
+    block, tried = BLOCK_FORMATS[kind].elements, {kernels().variant, "avx512"} & set(variants(loaded))
+    for outputs, blocks in itertools.product((1, 15, 17, 50), (1, 7, 8, 9, 33)):
+        parts = matrix(kind, outputs, block * blocks, random)
+        x = random.standard_normal((many, block * blocks)).astype(np.float32)
+        x[1, :3], x[2] = (np.inf, np.nan, 0), 0
+        for variant in tried:
+            alone = [product(loaded, variant, kind, parts, row[None], outputs, rounded=True)[0] for row in x]
+            for rows in (2, 3, 5, 8, 9, many):
+                found = product(loaded, variant, kind, parts, x[:rows], outputs, rounded=True)
+                np.testing.assert_array_equal(found, alone[:rows], err_msg=f"{variant} {outputs} {blocks} {rows}")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", TARGETS)

@@ -169,7 +169,7 @@ void put_down_codes(const Matrix& matrix, int64_t o, int64_t at, int some, Codes
 
 typedef void (*PutDownCodes)(const Matrix& matrix, int64_t o, int64_t at, int some, Codes& to);
 
-#if defined(IN_REGISTERS)
+#if defined(IN_REGISTERS) && !defined(VARIANT_AVX512)
 
 // Eight outputs at a time, side by side: in each register four numbers of every one of them, which four numbers of a row
 // are multiplied by; or eight of two of them, where an instruction multiplies those by eight of two rows. They are
@@ -344,7 +344,7 @@ void in_eights(const Matrix& matrix, PutDownCodes put_down, const Rows& given, i
   }
 }
 
-#else
+#elif !defined(IN_REGISTERS)
 
 template <int SCALES, bool OFFSETS, int M>
 void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x, float* out, int64_t first, int64_t last) {
@@ -384,14 +384,20 @@ void rounded_put_down(const Matrix& matrix, PutDownCodes put_down, const Rows& x
 
 #endif
 
+}  // namespace
+
+#if defined(VARIANT_AVX512)
+#include "sixteens.h"
+#endif
+
+namespace {
+
 #if defined(IN_REGISTERS)
 
+// A row or two: outputs one after the other, whose weights are multiplied while they are in registers.
 template <class F>
-void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
-  if (rows > 2) {
-    in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
-    return;
-  }
+__attribute__((noinline)) void rounded_outputs(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first,
+                                               int64_t last) {
   const Rows both[2] = {x, rows > 1 ? later_rows(x, 1, matrix.inputs) : x};
   WideRow wide[2] = {};
 #if defined(VARIANT_AVX512)
@@ -400,6 +406,19 @@ void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int6
   for (int64_t o = first; o < last; o++) {
     for (int m = 0; m < rows; m++) rounded_output<F>(matrix, o, both[m], wide[m], out + m * matrix.outputs + o);
   }
+}
+
+template <class F>
+void rounded(const Matrix& matrix, const Rows& x, int64_t rows, float* out, int64_t first, int64_t last) {
+#if defined(VARIANT_AVX512)
+  if (rows > 2 || (rows == 2 && (!Wide<F>::IS || matrix.inputs <= INPUTS_OF_TWO))) {
+    const InSixteens how = {put_sixteen<F>, Fours<F>::MORE, (const char*)matrix.parts[F::CODES], F::BYTES};
+    return in_sixteens<F::SCALES, F::OFFSETS>(matrix, how, x, rows, out, first, last);
+  }
+#else
+  if (rows > 2) return in_eights<F::SCALES, F::OFFSETS>(matrix, put_down_codes<F>, x, rows, out, first, last);
+#endif
+  rounded_outputs<F>(matrix, x, rows, out, first, last);
 }
 
 #else

@@ -194,12 +194,7 @@ INLINE float eight_sum(Eight v) {
   return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
 #if defined(VARIANT_AVX512)
-#define DOTS  // of four products, added to sums in one instruction
-INLINE Whole add_dot_unsigned(Whole sums, C32 u, C32 x) { return _mm256_dpbusd_epi32(sums, u, x); }
-INLINE Whole add_dot_signed(Whole sums, C32 w, C32 x) {
-  return add_dot_unsigned(sums, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-}
-INLINE Whole dot_unsigned(C32 u, C32 x) { return add_dot_unsigned(_mm256_setzero_si256(), u, x); }
+INLINE Whole dot_unsigned(C32 u, C32 x) { return _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, x); }
 #else
 INLINE Whole dot_unsigned(C32 u, C32 x) {  // lane i: the four numbers from 4 i on
   return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1));
@@ -234,7 +229,7 @@ INLINE C32 four_of_row(const int8_t* p) {  // four numbers, eight times
   memcpy(&four, p, 4);
   return _mm256_set1_epi32(four);
 }
-#if !defined(DOTS)
+#if !defined(VARIANT_AVX512)
 typedef __m256i Pairs;  // sums of two products in sixteen bits, which have to fit
 INLINE Pairs pairs_unsigned(C32 u, C32 x) { return _mm256_maddubs_epi16(u, x); }
 INLINE Pairs pairs_signed(C32 w, C32 x) { return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)); }
