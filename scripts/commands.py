@@ -93,6 +93,7 @@ FILES: Mapping[str, str] = {  # what the pages' commands read
         '    print(ChatGemmaJax(max_tokens=8).invoke("Hello!").text)\n'
     ),
     "my_page.txt": "A page of text, from which a model's loss is measured. " * 40,
+    "prompt.txt": "You are a helpful assistant.",
     "test_nothing.py": "def test_nothing():\n    assert True\n",
     "weather_server.py": (
         f'import runpy, sys\n\nsys.argv[1:] = ["serve"]\n'
@@ -157,6 +158,7 @@ def clean_environment() -> dict[str, str]:
     (FOLDER / "home").mkdir(parents=True, mode=0o700)
     (FOLDER / "home" / ".config").mkdir()
     shutil.copytree(ROOT / "langchain_gemma_jax" / "models" / "sprout" / "sprout-s", FOLDER / "my-gemma")  # as saved
+    shutil.copytree(ROOT / "examples" / "recipes", FOLDER / "examples" / "recipes")
     for name, text in FILES.items():
         (FOLDER / name).write_text(text)
         (FOLDER / name).chmod(0o600)
