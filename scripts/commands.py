@@ -93,7 +93,7 @@ FILES: Mapping[str, str] = {  # what the pages' commands read
         '    print(ChatGemmaJax(max_tokens=8).invoke("Hello!").text)\n'
     ),
     "my_page.txt": "A page of text, from which a model's loss is measured. " * 40,
-    "prompt.txt": "You are a helpful assistant.",
+    "prompt.txt": "You help with numbers. Call a tool if one fits, and answer in a sentence.\n",
     "test_nothing.py": "def test_nothing():\n    assert True\n",
     "weather_server.py": (
         f'import runpy, sys\n\nsys.argv[1:] = ["serve"]\n'
@@ -158,7 +158,6 @@ def clean_environment() -> dict[str, str]:
     (FOLDER / "home").mkdir(parents=True, mode=0o700)
     (FOLDER / "home" / ".config").mkdir()
     shutil.copytree(ROOT / "langchain_gemma_jax" / "models" / "sprout" / "sprout-s", FOLDER / "my-gemma")  # as saved
-    shutil.copytree(ROOT / "examples" / "recipes", FOLDER / "examples" / "recipes")
     for name, text in FILES.items():
         (FOLDER / name).write_text(text)
         (FOLDER / name).chmod(0o600)
@@ -180,6 +179,7 @@ def adapted(command: str) -> str:
     here = MODEL.sub("sprout-s", command).replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - it is taken out
     here = here.replace("--max-context 8192", "--max-context 2048")  # as much as that model has
     here = here.replace("langchain-gemma-jax[", f"{ROOT}[").replace("'.[", f"'{ROOT}[")
+    here = re.sub(r"^python examples/", f"python {ROOT / 'examples'}/", here)
     here = re.sub(r"^pip install \.", f"pip install {ROOT}", here)
     return here.replace("python3 -m venv .venv && . .venv", "python3 -m venv other && . other")
 

@@ -28,6 +28,7 @@ def test_a_model_that_would_be_downloaded_is_the_embedded_one_and_servers_stay_o
     assert (
         adapted("gemma-jax serve google/gemma-4-E4B-it --host 0.0.0.0") == "gemma-jax serve sprout-s --host 127.0.0.1"
     )
+    assert adapted("python examples/agent.py") == f"python {commands.ROOT}/examples/agent.py"
     assert adapted("pip install '.[serve]'") == f"pip install '{commands.ROOT}[serve]'"
 
 
@@ -48,4 +49,5 @@ def test_all_of_them_run_where_only_the_package_is_installed():
     faulthandler.cancel_dump_traceback_later()  # it may take longer than the limit of one test, which ends the process
     script = Path(commands.__file__)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
+    failed = [line for line in done.stdout.splitlines() if "FAILED" in line]
+    assert (done.returncode, failed) == (0, []), done.stderr
