@@ -738,7 +738,7 @@ def named(source: str) -> set[str]:
 
 
 def empty_names(source: str) -> list[str]:
-    """What a file binds to a name of ``EMPTY_NAMES``."""
+    """Return the names that a file binds and that are in ``EMPTY_NAMES``."""
     found = []
     for node in nodes(source):
         match node:

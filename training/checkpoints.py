@@ -1,4 +1,4 @@
-"""Where training stands, in one file: parameters, the optimizer's state, the step, and the losses so far.
+"""The state of a training run, in one file: parameters, the optimizer's state, the step, and the losses so far.
 
 A safetensors file with the run's settings in its header. It is written beside the old one and takes its
 place in one go, so that there is a whole one at any time.

@@ -56,7 +56,7 @@ def optimizer(
 
 
 def kinds(params: Params) -> Any:  # a tree of strings
-    """Which part of the optimizer each array belongs to."""
+    """The part of the optimizer that each array belongs to."""
     layers = [{name: "matrix" if x.ndim == 2 else "other" for name, x in layer.items()} for layer in _layers(params)]
     return {name: layers if name == "layers" else "other" for name in params}
 

@@ -262,7 +262,7 @@ def test_results_of_a_found_program_are_those_of_the_made_one(library_of, shape,
 
 @pytest.mark.long
 def test_what_jax_found_in_a_cache_of_the_users_is_not_kept(library_of, tmp_path, store):
-    """It would be serialized without its code: it loads, and fails when it runs."""
+    """Serialized without its code, a program loads, and fails when it runs."""
     from jax.experimental.compilation_cache import compilation_cache
 
     before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_enable_compilation_cache")}

@@ -45,7 +45,7 @@ def test_whole_words_from_the_vocabulary_are_checked_too(gemma_json, load_conten
 
 
 def test_words_that_were_added_beyond_the_model(gemma_json, load_content, gemma):
-    """They have ids of their own, which models may write; what others write is spelled as the model learned it."""
+    """Added words have ids that models may write; in texts of others they are spelled as the model learned them."""
     size = len(gemma_json["model"]["vocab"])
     added = [
         dict(gemma_json["added_tokens"][-1], id=size + i, content=text) for i, text in enumerate(["<new>", "Zürich"])

@@ -1,4 +1,4 @@
-"""Which of the two kinds of quantized releases a folder is, or that it is neither."""
+"""The two kinds of quantized releases are distinguished by their folders, and others are refused."""
 
 from __future__ import annotations
 
