@@ -21,7 +21,7 @@ from langchain_gemma_jax.engine.device.device_access import DeviceAccess
 from langchain_gemma_jax.engine.requests.request import Completion
 from langchain_gemma_jax.engine.residency.served import Served
 from langchain_gemma_jax.models.loading.model import Model
-from tests.waiting import LONG
+from tests.waiting import LONG, until
 
 # Few programs, all of them among those of `tiny.LADDERS`: what one file compiles the others have.
 SMALL = Ladders(chunks=(16,), capacities=(32, 128), rows=(1, 4), draft=0)
@@ -122,8 +122,11 @@ def assert_holds(expected: Holdings) -> None:
 def idle_memory_dropped(engine: Engine) -> None:
     """Have every conversation forgotten that nobody runs, and the small arrays that are kept for the next step.
 
-    Of these there are more or fewer, up to a limit, by how many steps there were.
+    Of these there are more or fewer, up to a limit, by how many steps there were. Requests that nobody reads any more
+    may have a step in flight still, and would come to rest after the memory of the others was dropped.
     """
+    work = engine._owner._work
+    until(lambda: not engine._owner.call(lambda: work.scheduler.running or work.scheduler.waiting or work.flights))
 
     def drop() -> None:
         for runner in engine._owner.models.runners.values():
