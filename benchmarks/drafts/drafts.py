@@ -164,11 +164,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("model", type=Path, help="a model's file or folder")
     parser.add_argument("--rounds", type=int, default=5, help="5 by default")
+    parser.add_argument("--draft", type=int, default=Ladders().draft, help="tokens that are checked at once")
     parser.add_argument("--only", choices=AGENTS, help="one agent alone")
     parser.add_argument("--record", action="store_true", help="write the conversations to trace.json, and time nothing")
     parser.add_argument("--rivals", default="", help="of which the own drafts are timed too: llama-amx, llama, ik")
     options = parser.parse_args(arguments)
-    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,)), guards="off")
+    configure(drafts=True, max_context=MAX_CONTEXT, ladders=Ladders(rows=(1,), draft=options.draft), guards="off")
     running = engine()
     served = running.load(str(options.model.resolve()))
     if options.record:

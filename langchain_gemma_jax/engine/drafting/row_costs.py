@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from math import inf
 
 
@@ -18,10 +19,12 @@ class RowCosts:
         >>> costs.of(8), round(costs.of(4), 2)
         (1.6, 1.26)
 
-    The cost of one row is 1. The second shortest of the latest ``KEPT`` passes counts, from ``ENOUGH`` of them on: a
-    program's first runs take longer, and so do passes beside which the machine does something else. Fewer rows cost at
-    most what more rows do, and no number of rows more than as many passes of one. What lies between measured numbers of
-    rows is interpolated. The guesses of a drafter are counted in the same unit, by their number.
+    The cost of one row is 1. From ``ENOUGH`` passes on, the time counts that a third of the latest ``KEPT`` fall short
+    of: a program's first runs take longer, and so do passes beside which the machine does something else. The shortest
+    do not count either: where the host hands a step over before the last one has ended, a long time and a short one
+    follow each other. Fewer rows cost at most what more rows do, and no number of rows more than as many passes of one.
+    What lies between measured numbers of rows is interpolated. The guesses of a drafter are counted in the same unit,
+    by their number.
     """
 
     KEPT = 15
@@ -57,7 +60,7 @@ class RowCosts:
         latest, one = self._chains.get(count, ()), self._measured.get(1, 0.0)
         if len(latest) < self.ENOUGH or one <= 0:
             return self.EACH_GUESS * count
-        return sorted(latest)[1] / one
+        return _usual(latest) / one
 
     def note(self, rows: int, seconds: float) -> None:
         """Note the seconds of a pass, from the result before it to its own."""
@@ -68,7 +71,7 @@ class RowCosts:
         if len(latest) < self.ENOUGH:
             return
         found = self._measured
-        found[rows] = sorted(latest)[1]
+        found[rows] = _usual(latest)
         one = found.get(1, 0.0)
         self._known, self._costs = {}, {}
         least = inf
@@ -93,3 +96,8 @@ class RowCosts:
             steep = (start - 1) / (below - 1) if below > 1 else self.EACH_ROW
             return start + steep * (rows - below)
         return start + (self._known[above] - start) * (rows - below) / (above - below)
+
+
+def _usual(seconds: Collection[float]) -> float:
+    """Return the time that a third of these fall short of; of a few, the second shortest."""
+    return sorted(seconds)[max(1, len(seconds) // 3)]

@@ -82,6 +82,16 @@ def test_first_runs_of_a_program_do_not_make_rows_dear():
     assert costs.of(8) == pytest.approx(1.6)
 
 
+def test_steps_that_overlap_are_no_shorter_than_they_are():
+    """A step that is handed over early ends soon after the one before it, which took longer."""
+    costs = RowCosts()
+    for _ in range(RowCosts.KEPT // 5):
+        for seconds in (0.012, 0.004, 0.008, 0.008, 0.008):
+            costs.note(1, seconds)
+            costs.note(8, 0.012)
+    assert costs.of(8) == pytest.approx(1.5)
+
+
 def test_rows_cost_at_most_what_as_many_passes_do():
     costs = RowCosts()
     for _ in range(RowCosts.ENOUGH):
