@@ -128,17 +128,17 @@ class GemmaDecisionModel(DialogueSettings, BaseDecisionModel):
         found = [_shares(response) for response in as_read.batch(asked)]
         return self.model_copy(update={"calibration": best_calibration(list(zip(found, rights, strict=True)))})
 
-    def _response(self, questions: Mapping[str, Question], found: Sequence[LabelScores]) -> ClassifierResponse:
+    def _response(self, questions: Mapping[str, Question], scores: Sequence[LabelScores]) -> ClassifierResponse:
         answers: dict[str, Answer] = {
             name: answer(question, probabilities(each.logprobs, self.calibration))
-            for (name, question), each in zip(questions.items(), found, strict=True)
+            for (name, question), each in zip(questions.items(), scores, strict=True)
         }
-        read, written = sum(each.read for each in found), sum(each.generated for each in found)
+        read, written = sum(each.read for each in scores), sum(each.generated for each in scores)
         usage = UsageMetadata(
             input_tokens=read,
             output_tokens=written,
             total_tokens=read + written,
-            input_token_details=InputTokenDetails(cache_read=sum(each.reused for each in found)),
+            input_token_details=InputTokenDetails(cache_read=sum(each.reused for each in scores)),
         )
         return ClassifierResponse(model=self.model, answers=answers, usage=usage)
 
@@ -182,13 +182,13 @@ def right_answer(question: Question, right: object) -> int:
     raise InputError(f"known: expected one of {', '.join(map(repr, possible))} as the right answer, found {right!r}.")
 
 
-def _shares(found: ClassifierResponse) -> list[float]:
+def _shares(response: ClassifierResponse) -> list[float]:
     """Return the probability of each answer to the one question, in order."""
-    for choice in found.choices.values():
+    for choice in response.choices.values():
         return list(choice.probabilities.values())
-    for score in found.scores.values():
+    for score in response.scores.values():
         return list(score.probabilities.values())
-    (yes,) = found.nouls.values()
+    (yes,) = response.nouls.values()
     return [yes.noul, 1 - yes.noul]
 
 
@@ -216,22 +216,22 @@ def best_calibration(known: Sequence[tuple[Sequence[float], int]]) -> float:
     return round(1 / ((low + high) / 2), 3)
 
 
-def answer(question: Question, found: Sequence[float]) -> NoulAnswer | ChoiceAnswer | ScoreAnswer:
+def answer(question: Question, shares: Sequence[float]) -> NoulAnswer | ChoiceAnswer | ScoreAnswer:
     """Return the answer to a question, from the probabilities of its possible answers."""
     if isinstance(question, Choice):
-        named = dict(zip(question.criteria, found, strict=True))
+        named = dict(zip(question.criteria, shares, strict=True))
         best = max(named, key=named.__getitem__)
         return ChoiceAnswer(type="choice", choice=best, probabilities=named, confidence=named[best])
     if isinstance(question, Score):
-        levels = dict(enumerate(found))
+        levels = dict(enumerate(shares))
         return ScoreAnswer(
             type="score",
             score=sum(level * share for level, share in levels.items()),
             legend=dict(enumerate(question.criteria)),
             probabilities=levels,
-            confidence=max(found),
+            confidence=max(shares),
         )
-    return NoulAnswer(type="noul", noul=found[0])
+    return NoulAnswer(type="noul", noul=shares[0])
 
 
 @dataclass(frozen=True)

@@ -152,10 +152,15 @@ class GemmaJaxLLM(TextSettings, SamplingSettings, BaseLLM):
         return asked, Clock(asked.timeout), self.suffix if suffix is None else suffix
 
 
-def _result(found: list[Continuation], asked: Options) -> LLMResult:
-    read, written = sum(each.end.prompt_tokens for each in found), sum(each.end.generated_tokens for each in found)
+def _result(continuations: list[Continuation], asked: Options) -> LLMResult:
+    read, written = (
+        sum(each.end.prompt_tokens for each in continuations),
+        sum(each.end.generated_tokens for each in continuations),
+    )
     return LLMResult(
-        generations=[[Generation(text=each.text, generation_info=_end_metadata(each.end, asked))] for each in found],
+        generations=[
+            [Generation(text=each.text, generation_info=_end_metadata(each.end, asked))] for each in continuations
+        ],
         llm_output={
             "model_name": asked.model,
             "token_usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},

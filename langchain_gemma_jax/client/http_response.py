@@ -84,7 +84,7 @@ class ResponseReader:
         self.status = status
         return False
 
-    def _take_body(self, found: list[bytes]) -> bool:
+    def _take_body(self, lines_read: list[bytes]) -> bool:
         """Read some of the body. False: more bytes have to arrive first."""
         if self._chunked and not self._left:
             return self._take_size()
@@ -94,7 +94,7 @@ class ResponseReader:
         taken = len(some)
         *lines, last = bytes(some).split(b"\n")
         for line in lines:
-            found.append(bytes(self._line) + line)
+            lines_read.append(bytes(self._line) + line)
             self._line.clear()
         self._line += last
         if len(self._line) > LARGEST_LINE:

@@ -112,15 +112,15 @@ class Route:
         return checked_choice(self.policy(signals), self.names)
 
 
-def checked_choice(found: object, names: Sequence[str]) -> Choice:
+def checked_choice(choice: object, names: Sequence[str]) -> Choice:
     """Return a policy's result, checked to be a choice among these names.
 
     Raises:
         InputError: it is not.
     """
-    if not isinstance(found, Choice) or found.size not in names:
-        raise InputError(f"route: expected the policy to give a Choice of {', '.join(names)}; it gave {found!r}.")
-    return found
+    if not isinstance(choice, Choice) or choice.size not in names:
+        raise InputError(f"route: expected the policy to give a Choice of {', '.join(names)}; it gave {choice!r}.")
+    return choice
 
 
 def as_route(value: object) -> Route | None:

@@ -78,17 +78,20 @@ def shown_in(item: Mapping[str, Any], shown: Shown[T]) -> list[T]:
         raise _unknown(item) from error
 
 
-def whole_out(found: WholeAnswer) -> dict[str, Any]:
+def whole_out(answered: WholeAnswer) -> dict[str, Any]:
     """Return a whole answer in the form in which it is sent."""
-    answer = found.answer
+    answer = answered.answer
     fields: dict[str, Any] = {
         "text": answer.text,
         "thinking": answer.thinking,
         "calls": [[call.name, call.arguments] for call in answer.calls],
         "invalid": [[each.raw, each.error, each.name, each.unfinished] for each in answer.invalid],
-        "logprobs": list(found.logprobs),
+        "logprobs": list(answered.logprobs),
     }
-    return {name: value for name, value in fields.items() if value} | {"usage": found.usage, "metadata": found.metadata}
+    return {name: value for name, value in fields.items() if value} | {
+        "usage": answered.usage,
+        "metadata": answered.metadata,
+    }
 
 
 def whole_in(item: Mapping[str, Any]) -> WholeAnswer:

@@ -10,9 +10,9 @@ from langchain_gemma_jax.chat.calling.continued import Continuation, TextEnd
 from langchain_gemma_jax.errors import ServerError
 
 
-def continuation_out(found: Continuation) -> dict[str, Any]:
+def continuation_out(continuation: Continuation) -> dict[str, Any]:
     """Return a continuation in the form in which it is sent."""
-    return {"text": found.text, "ended": asdict(found.end)}
+    return {"text": continuation.text, "ended": asdict(continuation.end)}
 
 
 def continuation_in(item: Mapping[str, Any]) -> Continuation:

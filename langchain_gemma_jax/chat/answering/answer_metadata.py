@@ -83,18 +83,18 @@ def ending(outcome: Outcome) -> dict[str, Any]:
     return found
 
 
-def spelled(tokenizer: Tokenizer, found: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
+def spelled(tokenizer: Tokenizer, tokens: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
     """Return log-probabilities in OpenAI's form."""
     return [
         _token(tokenizer, each.id, each.logprob)
         | {"top_logprobs": [_token(tokenizer, token, logprob) for token, logprob in each.top]}
-        for each in found
+        for each in tokens
     ]
 
 
-def with_logprobs(metadata: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def with_logprobs(metadata: Mapping[str, Any], logprobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return metadata with log-probabilities, if there are any."""
-    return {**metadata, "logprobs": {"content": list(found)}} if found else dict(metadata)
+    return {**metadata, "logprobs": {"content": list(logprobs)}} if logprobs else dict(metadata)
 
 
 def _token(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from langchain_gemma_jax.dialects import (
 _REASONING = "reasoning_content"  # where LangChain looks for thoughts if the content is a string
 
 
-def result(found: WholeAnswer) -> ChatResult:
+def result(answered: WholeAnswer) -> ChatResult:
     """Return an answer that was not streamed as a ``ChatResult``."""
-    return ChatResult(generations=[ChatGeneration(message=whole(found))])
+    return ChatResult(generations=[ChatGeneration(message=whole(answered))])
 
 
 def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
@@ -35,9 +35,9 @@ def generation(chunk: AIMessageChunk) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=chunk)
 
 
-def whole(found: WholeAnswer) -> AIMessage:
+def whole(answered: WholeAnswer) -> AIMessage:
     """Return the message of an answer that was not streamed."""
-    answer = found.answer
+    answer = answered.answer
     return AIMessage(
         content=answer.text,
         additional_kwargs={_REASONING: answer.thinking} if answer.thinking else {},
@@ -49,8 +49,8 @@ def whole(found: WholeAnswer) -> AIMessage:
             InvalidToolCall(name=each.name, args=each.raw, id=_call_id(), error=each.error, type="invalid_tool_call")
             for each in answer.invalid
         ],
-        usage_metadata=found.usage,
-        response_metadata=with_logprobs(found.metadata, found.logprobs),
+        usage_metadata=answered.usage,
+        response_metadata=with_logprobs(answered.metadata, answered.logprobs),
     )
 
 

@@ -84,17 +84,17 @@ class Structure:
 def with_raw(model: Runnable[LanguageModelInput, AIMessage], reader: Runnable[AIMessage, Any]) -> Runnable[Any, Any]:
     """Return a runnable that gives the answer, the object made of it, and what went wrong in making it."""
 
-    def read(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    def read(outcome: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         try:
-            return found | {"parsed": reader.invoke(found["raw"], config), "parsing_error": None}
+            return outcome | {"parsed": reader.invoke(outcome["raw"], config), "parsing_error": None}
         except Exception as error:  # noqa: BLE001  whatever it is, the message comes with it
-            return found | {"parsed": None, "parsing_error": error}
+            return outcome | {"parsed": None, "parsing_error": error}
 
-    async def aread(found: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    async def aread(outcome: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         try:
-            return found | {"parsed": await reader.ainvoke(found["raw"], config), "parsing_error": None}
+            return outcome | {"parsed": await reader.ainvoke(outcome["raw"], config), "parsing_error": None}
         except Exception as error:  # noqa: BLE001
-            return found | {"parsed": None, "parsing_error": error}
+            return outcome | {"parsed": None, "parsing_error": error}
 
     return RunnableMap(raw=model) | RunnableLambda(read, aread)
 

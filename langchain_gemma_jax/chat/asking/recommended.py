@@ -29,5 +29,5 @@ def recommended_sampling(defaults: Mapping[str, object], name: str) -> Sampling:
 
 
 @lru_cache(maxsize=64, typed=True)  # True is no number here, and equal to 1
-def _checked(**found: object) -> Sampling:
-    return Sampling(**found)  # type: ignore[arg-type]
+def _checked(**values: object) -> Sampling:
+    return Sampling(**values)  # type: ignore[arg-type]

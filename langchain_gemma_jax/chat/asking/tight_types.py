@@ -55,9 +55,9 @@ class TightJsonSchema(GenerateJsonSchema):
         return {**super().complex_schema(schema), "format": "complex"}
 
 
-def _of_schemes(found: Described, schemes: list[str] | None) -> Described:
+def _of_schemes(address: Described, schemes: list[str] | None) -> Described:
     some = "|".join(map(re.escape, (schemes or ())[:MOST_SCHEMES]))
-    return found | {"format": "uri"} | ({"pattern": f"^(?:{some})://"} if some else {})
+    return address | {"format": "uri"} | ({"pattern": f"^(?:{some})://"} if some else {})
 
 
 def _counted(number: Described, places: int | None, digits: int | None) -> Described:

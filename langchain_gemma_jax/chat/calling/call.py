@@ -137,9 +137,9 @@ class Call:
         """Stop the answer."""
         self.generation.cancel()
 
-    def logprobs(self, found: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
+    def logprobs(self, tokens: Iterable[TokenLogprobs]) -> list[dict[str, Any]]:
         """Return log-probabilities in OpenAI's form; none if the caller did not ask for them."""
-        return spelled(self._model.tokenizer, found) if self.options.shows_logprobs else []
+        return spelled(self._model.tokenizer, tokens) if self.options.shows_logprobs else []
 
     def take(self, piece: Piece) -> list[Event]:
         """Return what is new in a piece of the answer."""

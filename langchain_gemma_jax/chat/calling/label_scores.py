@@ -51,9 +51,9 @@ class AwaitedScores:
         for each in self._generations:
             each.cancel()
 
-    def _scores(self, found: Sequence[Completion]) -> LabelScores:
-        known: Mapping[int, float] = {token: score for done in found for token, score in done.logprobs[0].top}
-        first, *others = found
+    def _scores(self, completions: Sequence[Completion]) -> LabelScores:
+        known: Mapping[int, float] = {token: score for done in completions for token, score in done.logprobs[0].top}
+        first, *others = completions
         # With many labels, the later requests reuse what the first one read.
         return LabelScores(
             tuple(known[token] for token in self._ids),

@@ -76,24 +76,24 @@ def _inner(block: Mapping[str, object]) -> Mapping[str, object]:
     return value if block.get("type") == "non_standard" and isinstance(value, Mapping) else block
 
 
-def _read(found: Blocks, block: Mapping[str, object], speaker: str, where: str) -> None:
+def _read(into: Blocks, block: Mapping[str, object], speaker: str, where: str) -> None:
     kind = block.get("type")
     by_model = speaker in {"ai", "AIMessageChunk"}
     match kind:
         case "text" | "text-plain" if isinstance(text := block.get("text"), str):
-            found.parts.append(Text(text))
+            into.parts.append(Text(text))
         case "refusal" if isinstance(text := block.get("refusal"), str):
-            found.parts.append(Text(text))
+            into.parts.append(Text(text))
         case "reasoning" | "thinking" if by_model:
             thought = block.get(str(kind))
             if isinstance(thought, str) and thought:
-                found.parts.append(Thinking(thought))
+                into.parts.append(Thinking(thought))
         case "tool_call" if by_model:
-            found.calls.append(_call(block.get("name"), block.get("args"), block.get("id"), where))
+            into.calls.append(_call(block.get("name"), block.get("args"), block.get("id"), where))
         case "tool_use" if by_model:
-            found.calls.append(_call(block.get("name"), block.get("input"), block.get("id"), where))
+            into.calls.append(_call(block.get("name"), block.get("input"), block.get("id"), where))
         case "non_standard" if isinstance(value := block.get("value"), Mapping):
-            _read_other(found, value, speaker, where)
+            _read_other(into, value, speaker, where)
         case _ if kind in _IN_FIELDS or kind in _HIDDEN:
             pass
         case "text" | "text-plain":
@@ -111,12 +111,12 @@ def _textless(kind: str, text: object, where: str) -> InputError:
     return InputError(f"{where} holds a block of type {kind!r} with {found}: expected a str.{advice}")
 
 
-def _read_other(found: Blocks, value: Mapping[str, object], speaker: str, where: str) -> None:
+def _read_other(into: Blocks, value: Mapping[str, object], speaker: str, where: str) -> None:
     if "cachePoint" in value or value.get("type") == "cache_point":
         return  # where another server is to cache: here everything is
     if value.get("type") == "non_standard":
         raise InputError(f"{where} holds a block in a block in a block. Say in a block of type 'text' what is in it.")
-    _read(found, value, speaker, where)
+    _read(into, value, speaker, where)
 
 
 def _call(name: object, arguments: object, number: object, where: str) -> LangChainCall:

@@ -76,7 +76,7 @@ def _with_searches(answer: Message, source: BaseMessage) -> Sequence[Message]:
     return [*(part for each in searches for part in each.messages), rest]
 
 
-def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) -> list[Message]:
+def _in_order_of_calls(conversation: list[Message], messages: Sequence[BaseMessage]) -> list[Message]:
     """Return the conversation with results in the order of the calls that they answer: models match them by it.
 
     Raises:
@@ -93,7 +93,7 @@ def _in_order_of_calls(found: list[Message], messages: Sequence[BaseMessage]) ->
         ordered.extend(sorted(results, key=lambda each: places.get(_answered(each) or "", last)))
         results.clear()
 
-    for number, message in enumerate(looking(found)):
+    for number, message in enumerate(looking(conversation)):
         if message.result is None:
             add_results()
             ordered.append(message)
@@ -143,8 +143,8 @@ def _message(message: BaseMessage, where: str) -> Message:
             raise InputError(f"{where}: a {type(message).__name__} cannot be shown to a model.")
 
 
-def _value(found: Blocks) -> Json:
-    return result_value("\n".join(found.texts))
+def _value(blocks: Blocks) -> Json:
+    return result_value("\n".join(blocks.texts))
 
 
 def _answer(message: AIMessage, where: str) -> Message:

@@ -68,19 +68,19 @@ def self_test() -> Iterator[Finding]:
     yield _second(first, second, first_s, second_s)
 
 
-def _first(found: dict[str, Any]) -> Finding:
-    text = f"{MODEL}: first answer after {found['first_answer_s']:.1f} s, {found['tokens_per_s']:.0f} tokens/s"
+def _first(measured: dict[str, Any]) -> Finding:
+    text = f"{MODEL}: first answer after {measured['first_answer_s']:.1f} s, {measured['tokens_per_s']:.0f} tokens/s"
     wrong = []
-    if not found["valid_call"]:
+    if not measured["valid_call"]:
         wrong.append("the tool call it had to make is not valid")
-    if not found["same_answer"]:
+    if not measured["same_answer"]:
         wrong.append("the same question got two answers at temperature 0")
     if wrong:
         advice = "This JAX computes wrong numbers here: install another release, and report it."
         return Finding("self-test", Verdict.BAD, f"{text}; {'; '.join(wrong)}", advice)
-    if found["trips"]:
+    if measured["trips"]:
         return Finding(
-            "self-test", Verdict.WARN, f"{text}; guards tripped {found['trips']} times", "See docs/observability.md."
+            "self-test", Verdict.WARN, f"{text}; guards tripped {measured['trips']} times", "See docs/observability.md."
         )
     return Finding("self-test", Verdict.OK, text)
 

@@ -87,14 +87,14 @@ def _scalar(text: str) -> object:
     return text
 
 
-def _numbered(name: str, found: Mapping[str, Any]) -> dict[Any, Any]:
+def _numbered(name: str, values: Mapping[str, Any]) -> dict[Any, Any]:
     """Return a dictionary whose keys and values are numbers, if the setting's are: JSON's keys are texts."""
     numbers = any(get_args(each)[:1] == (int,) for each in get_args(ChatSettings.model_fields[name].annotation))
     if not numbers:
-        return dict(found)
+        return dict(values)
     with suppress(ValueError):
-        return {int(key): float(value) for key, value in found.items()}
-    return dict(found)
+        return {int(key): float(value) for key, value in values.items()}
+    return dict(values)
 
 
 def _help(doc: str) -> str:

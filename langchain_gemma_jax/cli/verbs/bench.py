@@ -153,11 +153,11 @@ def measure(model: str, rounds: int, tokens: int, prompt: int) -> dict[str, Any]
     }
 
 
-def compare(before: dict[str, Any], found: dict[str, Any], threshold: float) -> list[str]:
+def compare(before: dict[str, Any], after: dict[str, Any], threshold: float) -> list[str]:
     """Return the names of figures that are worse than before by more than a share. ``SHOWN_ONLY`` are not compared."""
     old = {each["name"]: each["value"] for each in before["figures"]}
     worse = []
-    for each in found["figures"]:
+    for each in after["figures"]:
         if each["name"] not in old or each["name"] in SHOWN_ONLY:
             continue
         was, now = old[each["name"]], each["value"]
@@ -167,11 +167,11 @@ def compare(before: dict[str, Any], found: dict[str, Any], threshold: float) -> 
     return worse
 
 
-def _show(found: dict[str, Any], before: dict[str, Any] | None, worse: list[str]) -> None:
-    say(f"{found['model']} on {found['device']}, JAX {found['jax']}")
+def _show(figures: dict[str, Any], before: dict[str, Any] | None, worse: list[str]) -> None:
+    say(f"{figures['model']} on {figures['device']}, JAX {figures['jax']}")
     old = {} if before is None else {each["name"]: each["value"] for each in before["figures"]}
     times = "×" if can_show("×") else "x"
-    for each in found["figures"]:
+    for each in figures["figures"]:
         line = f"  {each['name']:20} {each['value']:12.4g} {each['unit']}"
         if each["name"] in old:
             line += f"   {each['value'] / max(old[each['name']], 1e-12):.2f}{times} of {old[each['name']]:.4g}"

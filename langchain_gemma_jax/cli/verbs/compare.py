@@ -97,11 +97,11 @@ def _bytes(file: Path) -> bytes:
         return opened.read(MOST_BYTES + 1)
 
 
-def _show(model: str, found: list[Result]) -> None:
-    dense = found[0]
+def _show(model: str, results: list[Result]) -> None:
+    dense = results[0]
     say(f"{model}, {dense.tokens:,} tokens")
     say(f"  {'weights':10} {'bytes':>10} {'mean loss':>10} {'of it':>8}  goes on with the same token")
-    for each in found:
+    for each in results:
         line = f"  {each.weights or 'as they are':11} {show_bytes(each.bytes):>9} {each.loss:10.4f}"
         if each.agreement is not None:
             line += f" {each.loss / dense.loss:8.1%}  at {each.agreement:.1%} of the places"

@@ -54,17 +54,17 @@ def words(parser: Parser, before: tuple[str, ...] = ()) -> list[Words]:
     return found
 
 
-def bash(found: list[Words]) -> str:
+def bash(places: list[Words]) -> str:
     """Return a script for bash. Files are completed if none of the command's words fits."""
     cases = "\n".join(
-        f"        {_case(each)}) words={_quoted(' '.join([*each.verbs, *each.options]))} ;;" for each in found
+        f"        {_case(each)}) words={_quoted(' '.join([*each.verbs, *each.options]))} ;;" for each in places
     )
     return f"""# {HOW["bash"]}
 _gemma_jax() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" path="" word words=""
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case "$path $word" in
-            {"|".join(_quoted(" " + " ".join(each.before)) for each in found if each.before)}) path="$path $word" ;;
+            {"|".join(_quoted(" " + " ".join(each.before)) for each in places if each.before)}) path="$path $word" ;;
         esac
     done
     case "$path" in
@@ -76,17 +76,17 @@ complete -o default -F _gemma_jax gemma-jax
 """
 
 
-def zsh(found: list[Words]) -> str:
+def zsh(places: list[Words]) -> str:
     """Return a script for zsh, which can use bash's."""
     return f"# {HOW['zsh']}\nautoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash(
-        found
+        places
     )
 
 
-def fish(found: list[Words]) -> str:
+def fish(places: list[Words]) -> str:
     """Return a script for fish."""
     lines = [f"# {HOW['fish']}"]
-    for each in found:
+    for each in places:
         seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in each.before)
         taken = " ".join(each.verbs)
         here = "; and ".join(

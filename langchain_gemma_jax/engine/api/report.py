@@ -315,5 +315,10 @@ class Report(Counters):
                 yield f"  {name}", f"{count} requests: {within}, {whole.total / count:.3f} s in all on average"
 
 
-def _plain(found: Distribution) -> dict[str, object]:
-    return {"bounds": list(found.bounds), "counts": list(found.counts), "sum": found.total, "count": found.values}
+def _plain(distribution: Distribution) -> dict[str, object]:
+    return {
+        "bounds": list(distribution.bounds),
+        "counts": list(distribution.counts),
+        "sum": distribution.total,
+        "count": distribution.values,
+    }

@@ -146,20 +146,20 @@ class DiskStore:
             return None
         return found
 
-    def place(self, found: Beginning, scope: str) -> Resident:
+    def place(self, beginning: Beginning, scope: str) -> Resident:
         """Copy a prefix that was read to the device."""
-        held, began, way = self._held, time.perf_counter(), found.way
-        resident = held.place(Resident(scope, held.paging.slots, found.keys), found.whole, found.local)
-        took = found.seconds + time.perf_counter() - began
+        held, began, way = self._held, time.perf_counter(), beginning.way
+        resident = held.place(Resident(scope, held.paging.slots, beginning.keys), beginning.whole, beginning.local)
+        took = beginning.seconds + time.perf_counter() - began
         way.costs.measured.add(took, way.stored.nbytes)
         self._store.folder.files.count(
             prefixes_read=1,
-            prefix_tokens_read=found.length,
+            prefix_tokens_read=beginning.length,
             prefix_bytes_read=way.stored.nbytes,
             prefixes_from_peers=way.by_peer,
         )
         if not way.by_peer:  # what came from another replica is kept here too
-            self._written[resident] = (found.length, "")
+            self._written[resident] = (beginning.length, "")
         return resident
 
     def _look_for(self, request: Request, have: int, *, again: bool) -> _Asked:

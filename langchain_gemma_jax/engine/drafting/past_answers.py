@@ -129,28 +129,28 @@ class PastAnswers:
                 return length
         return gram
 
-    def follow(self, found: Found, more: Sequence[int]) -> Found:
+    def follow(self, before: Found, more: Sequence[int]) -> Found:
         """Return those of the places that went on like this, and the places behind it there."""
         tokens, count, size = self._tokens, len(more), len(self._tokens)
         wanted = array("i", more)
         places = [
             place + count
-            for place in found.places
+            for place in before.places
             if place + count < size and tokens[place : place + count] == wanted and tokens[place + count] != _BREAK
         ]
-        return Found(tuple(places), found.match + count) if places else NOT_FOUND
+        return Found(tuple(places), before.match + count) if places else NOT_FOUND
 
-    def proposal(self, found: Found, most: int) -> Proposal:
+    def proposal(self, now: Found, most: int) -> Proposal:
         """Return up to ``most`` tokens that followed these places."""
         tokens = self._tokens
-        ways = [tokens[place : place + most] for place in found.places]
+        ways = [tokens[place : place + most] for place in now.places]
         if not ways:
             return NOTHING
         if ways.count(ways[0]) < len(ways):
-            return _voted(ways, found.match)
+            return _voted(ways, now.match)
         way = ways[0].tolist()
         count = way.index(_BREAK) if _BREAK in way else len(way)
-        return Proposal(tuple(way[:count]), odds_behind(found.match, count))
+        return Proposal(tuple(way[:count]), odds_behind(now.match, count))
 
     def _append(self, token: int, before: list[int]) -> None:
         place = self._next

@@ -115,8 +115,8 @@ def _mean(measured: Iterable[tuple[int, float]]) -> float | None:
     return sum(total for _, total in found) / count if count else None
 
 
-def _is_key(found: object) -> bool:
+def _is_key(value: object) -> bool:
     """Return True if this is a program's key as JSON: a name, and sizes."""
-    if not isinstance(found, list) or not found or not isinstance(found[0], str):
+    if not isinstance(value, list) or not value or not isinstance(value[0], str):
         return False
-    return all(isinstance(size, int) and not isinstance(size, bool) for size in found[1:])
+    return all(isinstance(size, int) and not isinstance(size, bool) for size in value[1:])

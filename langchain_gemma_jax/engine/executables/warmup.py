@@ -59,8 +59,8 @@ def needed(keys: Iterable[ProgramKey], ladders: Ladders, max_context: int) -> li
             return 1  # behind a prompt, too
         return int(key[1]) if key[0] in {"pick", "step"} else 1
 
-    def order(found: ProgramKey) -> tuple[object, ...]:
-        key, stacked = without_adapters(found)
+    def order(whole_key: ProgramKey) -> tuple[object, ...]:
+        key, stacked = without_adapters(whole_key)
         return stacked is not None, rows(key) > 1, max(_capacities(key), default=0), _ORDER[str(key[0])], key[1:]
 
     known = (key for key in keys if all(size <= last for size in _capacities(key)))

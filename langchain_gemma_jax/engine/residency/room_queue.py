@@ -135,11 +135,11 @@ class RoomQueue:
         self._line.popleft()
         demand.granted.cancel()
 
-    def _granted(self, known: KnownModel, found: Future[None]) -> None:
+    def _granted(self, known: KnownModel, grant: Future[None]) -> None:
         """Load a model whose demand was granted; give up one whose demand failed."""
-        if found.cancelled():
+        if grant.cancelled():
             self._coming.pop(known).cancel()
-        elif isinstance(error := found.exception(), Exception):
+        elif isinstance(error := grant.exception(), Exception):
             self.failed(known, error)
         else:
             self._host.load_again(known)

@@ -152,9 +152,9 @@ def _calls(answer: AIMessage) -> list[dict[str, Any]]:
     ]
 
 
-def _together(found: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+def _together(usages: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
     """Return the tokens of all answers to one request."""
-    known = [each for each in found if each is not None]
+    known = [each for each in usages if each is not None]
     if len(known) < 2:
         return known[0] if known else None
     return {

@@ -118,9 +118,9 @@ def _choice(number: int, text: str, reason: str | None) -> dict[str, Any]:
     return {"index": number, "text": text, "logprobs": None, "finish_reason": reason}
 
 
-def _usage(found: Sequence[Completion]) -> dict[str, Any]:
-    read, written = sum(done.prompt_tokens for done in found), sum(done.generated_tokens for done in found)
-    cached = sum(done.reused_tokens for done in found)
+def _usage(completions: Sequence[Completion]) -> dict[str, Any]:
+    read, written = sum(done.prompt_tokens for done in completions), sum(done.generated_tokens for done in completions)
+    cached = sum(done.reused_tokens for done in completions)
     return {
         "prompt_tokens": read,
         "completion_tokens": written,

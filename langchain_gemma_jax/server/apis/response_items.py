@@ -94,15 +94,15 @@ class _Answer:
     texts: list[str] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
 
-    def end(self, found: list[BaseMessage]) -> None:
+    def end(self, messages: list[BaseMessage]) -> None:
         """Add the message to a conversation, unless it is empty, and begin a new one."""
         if self.thoughts or self.texts or self.calls:
             thought = {"reasoning_content": "".join(self.thoughts)} if self.thoughts else {}
-            found.append(AIMessage("".join(self.texts), tool_calls=self.calls, additional_kwargs=thought))
+            messages.append(AIMessage("".join(self.texts), tool_calls=self.calls, additional_kwargs=thought))
             self.thoughts, self.texts, self.calls = [], [], []
 
 
-def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where: str) -> None:
+def _add(messages: list[BaseMessage], answer: _Answer, item: dict[str, Any], where: str) -> None:
     """Add an item to the conversation, or to the assistant's message that is still being collected."""
     match item.get("type", "message"):
         case "message":
@@ -111,11 +111,11 @@ def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where:
             if role == "assistant":
                 words = "".join(block["text"] for block in blocks)
                 if words and answer.calls:
-                    answer.end(found)
+                    answer.end(messages)
                 answer.texts.append(words)
             elif role in ("user", "system", "developer"):
-                answer.end(found)
-                found.append(HumanMessage(blocks) if role == "user" else SystemMessage(blocks))  # type: ignore[arg-type]
+                answer.end(messages)
+                messages.append(HumanMessage(blocks) if role == "user" else SystemMessage(blocks))  # type: ignore[arg-type]
             else:
                 raise InputError(f"{where}.role: expected user, assistant, system or developer; found {role!r:.60}.")
         case "function_call":
@@ -127,10 +127,10 @@ def _add(found: list[BaseMessage], answer: _Answer, item: dict[str, Any], where:
             }
             answer.calls.append(call)
         case "function_call_output":
-            answer.end(found)
+            answer.end(messages)
             output = item.get("output")
             text = texts_or_blocks(as_blocks(output, f"{where}.output", _TEXTS, shows=True))
-            found.append(ToolMessage(text, tool_call_id=as_text(item.get("call_id"), f"{where}.call_id")))
+            messages.append(ToolMessage(text, tool_call_id=as_text(item.get("call_id"), f"{where}.call_id")))
         case "reasoning":
             parts = as_list(item.get("content") or [], f"{where}.content")
             thought = "".join(as_text(as_object(part, where).get("text"), f"{where}.content.text") for part in parts)
