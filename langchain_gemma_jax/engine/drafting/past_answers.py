@@ -42,8 +42,8 @@ class PastAnswers:
     All memory is in flat arrays of 4 bytes a number: ``nbytes`` counts it.
     """
 
-    GRAMS = (8, 3)  # tokens before a place, by which it is found; the longest first
-    MATCHES = (32, 16, 8, 3)  # lengths of a match that are distinguished
+    GRAMS = (8, 3, 1)  # tokens before a place, by which it is found; the longest first
+    MATCHES = (32, 16, 8, 3, 1)  # lengths of a match that are distinguished
     TRIES = 12  # places of a chain that are looked at ...
     VOTES = 4  # ... and those of them that are counted
     LEAD = 16  # tokens of a prompt that are kept before its answer, so that the beginning of an answer is found
