@@ -53,6 +53,7 @@ class Drafter:
 
     PAUSE = 64
     TRIAL = 3  # tokens
+    HOPEFUL = 1.25  # speed that a trial promises at least: a match of the last token alone, 1.1, is no reason for one
 
     def __init__(
         self,
@@ -122,6 +123,8 @@ class Drafter:
         trial = not best.pays
         if trial:
             fresh = choose(chosen, 1.0, _AS_GUESSED)
+            if fresh.rate < self.HOPEFUL:
+                return ()
             best = self._trial(DraftLength(min(fresh.count, self.TRIAL), fresh.rate), len(context))
         else:
             self._resume = None

@@ -87,6 +87,12 @@ def test_where_rows_are_dear_nothing_is_drafted_but_trials():
     assert sum(map(len, cheap.values())) > 800
 
 
+def test_a_faint_hope_is_checked_while_it_pays_and_never_tried_where_it_does_not():
+    assert run(drafter(a=Always(1 / 3), each=0.1), 1000, right=True) != {}
+    assert run(drafter(a=Always(1 / 3), each=0.5), 1000, right=True) == {}
+    assert run(drafter(a=Always(3 / 5), each=0.9), 1000, right=True) != {}, "three tokens that match deserve a trial"
+
+
 def test_dearer_rows_mean_fewer_tokens():
     lengths = [len(drafter(each=each / 10, a=Always(0.7)).propose([0], 100)) for each in range(12)]
     assert lengths == sorted(lengths, reverse=True)
