@@ -1,4 +1,4 @@
-"""What continuous integration does with failed tests: up to three run once more, and those that pass then are named."""
+"""Failed tests in continuous integration: up to three run once more, and those that pass then are named."""
 
 from __future__ import annotations
 

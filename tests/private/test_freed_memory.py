@@ -36,6 +36,29 @@ print(resident() - before)
 ends.set()
 """
 
+STEPS = """
+import ctypes, resource, threading
+from langchain_gemma_jax.private.freed_memory import keep_less
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+keep_less()
+faults = []
+
+def work():
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        piece = libc.malloc(ctypes.c_size_t(12 << 20))
+        ctypes.memset(piece, 1, 12 << 20)
+        libc.free(piece)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(faults[0], max(faults[1:]))
+"""
+
 MEASURE = """
 from pathlib import Path
 from langchain_gemma_jax.private.freed_memory import give_back
@@ -56,6 +79,13 @@ print(before - resident())
 def test_a_thread_does_not_keep_what_it_worked_with():
     run = subprocess.run([sys.executable, "-c", KEEPS], capture_output=True, text=True, check=True)
     assert int(run.stdout) < 8e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process holds")
+def test_the_scores_of_eight_rows_are_kept_from_step_to_step():
+    run = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, check=True)
+    first, later = map(int, run.stdout.split())
+    assert later < first / 4, "memory that went back to the system is given as new pages again"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process holds")
